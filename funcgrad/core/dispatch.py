@@ -1,0 +1,168 @@
+"""From NumPy's protocols to primitives: what NEP 13 and NEP 18 hand us, handed on.
+
+``np.sin(x)`` with a traced `x` arrives in `call_ufunc`, ``np.sum(x)`` in `call_function`, and
+both look up who answers for it in the registries of `funcgrad.core.primitive`. A function that nobody answers for
+is an error at once: computing it on the bare values would give a zero gradient without a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.level import TracerBase, concrete, top_trace, traced_here
+from funcgrad.core.primitive import FUNCTIONS, UFUNCS, Elementwise, store
+from funcgrad.errors import MissingRuleError, MutationError, user_line
+
+__all__ = ["apply_binary", "apply_unary", "call_function", "call_ufunc", "discrete"]
+
+
+def apply_unary(fun: Callable[[Any], Any], primitive: Any, x: TracerBase) -> Any:
+    """Carry out an elementwise primitive of one argument, computing the value with `fun`."""
+    return x._trace.unary(primitive, fun, x)
+
+
+def apply_binary(fun: Callable[[Any, Any], Any], primitive: Any, x: Any, y: Any) -> Any:
+    """Carry out an elementwise primitive of two arguments, computing the value with `fun`."""
+    if isinstance(x, TracerBase):
+        trace = x._trace
+        if isinstance(y, TracerBase) and y._trace.level > trace.level:
+            trace = y._trace
+    else:
+        trace = y._trace
+    return trace.binary(primitive, fun, x, y)
+
+
+def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Any) -> Any:
+    """Answer for ``ufunc.method(*inputs, **kwargs)`` with a traced argument."""
+    if method != "__call__":
+        return _call_method(ufunc, method, inputs, kwargs)
+    primitive = UFUNCS.get(ufunc)
+    if primitive is None:
+        raise missing(f"numpy.{ufunc.__name__}", inputs)
+    if not isinstance(primitive, Elementwise):
+        return primitive(*inputs, **kwargs)
+    out = kwargs.pop("out", None)
+    if out is not None and not any(isinstance(o, TracerBase) for o in out):
+        _refuse_out(ufunc, out)
+    where = kwargs.pop("where", True)
+    dtype = kwargs.pop("dtype", None)
+    kwargs.pop("casting", None), kwargs.pop("order", None), kwargs.pop("subok", None)
+    if kwargs:
+        raise TypeError(f"{ufunc.__name__}() got unexpected keyword arguments {sorted(kwargs)}")
+    if dtype is not None and not primitive.discrete:
+        inputs = tuple(np.asanyarray(x) if not hasattr(x, "astype") else x for x in inputs)
+        inputs = tuple(x.astype(dtype) for x in inputs)
+    result = ufunc(*inputs)
+    if where is not True:
+        # Where the mask is false NumPy leaves `out` as it was, and without `out` whatever was in
+        # memory: zeros are as good, and the same every time.
+        before = np.zeros_like(concrete(result)) if out is None else out[0]
+        result = np.where(where, result, before)
+    return result if out is None else store(result, out)
+
+
+def _refuse_out(ufunc: np.ufunc, out: tuple[Any, ...]) -> None:
+    raise MutationError(
+        f"out= of numpy.{ufunc.__name__} (or an operator such as a += b) would write a traced "
+        "value into a plain NumPy array",
+        where=user_line(),
+        fix="write a = a + b, or make the array with np.zeros_like(x) of a traced x "
+        "or with funcgrad.numpy.zeros",
+    )
+
+
+def _call_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Any) -> Any:
+    if method == "outer":
+        x, y = inputs
+        x = x if hasattr(x, "reshape") else np.asanyarray(x)
+        return ufunc(x.reshape(np.shape(x) + (1,) * np.ndim(y)), y, **kwargs)
+    if method == "at":
+        raise MutationError(
+            f"numpy.{ufunc.__name__}.at writes in place, which cannot be recorded",
+            where=f"{user_line()}; " + _operands(inputs),
+            fix=f"use funcgrad.at(x)[index].{ufunc.__name__}(values), which returns a new array",
+        )
+    handler = FUNCTIONS.get(getattr(ufunc, method))
+    if handler is None:
+        raise missing(f"numpy.{ufunc.__name__}.{method}", inputs)
+    return handler(*inputs, **kwargs)
+
+
+def call_function(fun: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Answer for a NumPy function that is not a ufunc, called with a traced argument."""
+    handler = FUNCTIONS.get(fun)
+    if handler is None:
+        module = getattr(fun, "__module__", "numpy")
+        raise missing(f"{module}.{getattr(fun, '__name__', fun)}", (*args, *kwargs.values()))
+    return handler(*args, **kwargs)
+
+
+def missing(name: str, args: tuple[Any, ...]) -> MissingRuleError:
+    """Make the error for a function that nobody answers for."""
+    return MissingRuleError(
+        f"{name} has no rule for traced values",
+        where=f"{user_line()}; {_operands(args)}",
+        fix="write it with functions that have one, or add the rule: "
+        "docs/how-to/add-a-primitive.md",
+    )
+
+
+def _operands(args: tuple[Any, ...]) -> str:
+    for arg in args:
+        if isinstance(arg, TracerBase):
+            return "its argument is " + traced_here(arg)
+    return "an argument holds a traced value"
+
+
+def discrete(*functions: Any) -> None:
+    """Declare NumPy functions whose results carry no derivative: comparisons, argmax, tests...
+
+    They are computed on the values below the highest trace among the arguments, and return
+    those values plain.
+    """
+
+    def declare(function: Any) -> None:
+        def on_values(*args: Any, **kwargs: Any) -> Any:
+            trace = top_trace(_flat(args, kwargs))
+            return function(*_below(args, trace), **_below(kwargs, trace))
+
+        FUNCTIONS[function] = on_values
+
+    for function in functions:
+        declare(function)
+
+
+# What is asked about an array, not of its elements.
+discrete(
+    np.can_cast,
+    np.common_type,
+    np.iscomplexobj,
+    np.isrealobj,
+    np.may_share_memory,
+    np.min_scalar_type,
+    np.ndim,
+    np.result_type,
+    np.shape,
+    np.shares_memory,
+    np.size,
+)
+
+
+def _flat(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    found: list[Any] = []
+    for value in (*args, *kwargs.values()):
+        found.extend(value if isinstance(value, list | tuple) else (value,))
+    return found
+
+
+def _below(value: Any, trace: Any) -> Any:
+    if isinstance(value, TracerBase):
+        return value._value if value._trace is trace else value
+    if isinstance(value, list | tuple):
+        return type(value)(_below(item, trace) for item in value)
+    if isinstance(value, dict):
+        return {key: _below(item, trace) for key, item in value.items()}
+    return value

@@ -1,0 +1,147 @@
+"""Levels: a number for each transform in progress, and what an escaped tracer says.
+
+The one idea: every call of a transform opens a *trace* with a level higher than all before it,
+and an operation is handled by the trace of the highest level among its arguments. A tracer of
+a lower level is a constant to it. Nested and mixed transforms follow from that with no stack
+that threads or generators could confuse. What a trace does with an operation is the business
+of `funcgrad.transforms`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Sequence
+from types import CodeType
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from funcgrad.errors import TracerLeakError, describe, location, user_line
+
+if TYPE_CHECKING:
+    from funcgrad.core.primitive import Elementwise, Primitive
+
+__all__ = ["Origin", "Trace", "TracerBase", "concrete", "is_tracing", "top_trace", "traced_here"]
+
+_next_level = itertools.count(1).__next__
+_active = threading.local()
+
+
+class Origin:
+    """The transform call that a trace belongs to, for messages: ``grad(loss) at train.py:41``."""
+
+    __slots__ = ("code", "line", "name", "transform")
+
+    def __init__(self, transform: str, fun: Any, code: CodeType | None = None, line: int = 0):
+        self.transform = transform
+        self.name = getattr(fun, "__name__", type(fun).__name__)
+        self.code = code
+        self.line = line
+
+    def __str__(self) -> str:
+        at = "" if self.code is None else f" at {location(self.code, self.line)}"
+        return f"{self.transform}({self.name}){at}"
+
+
+class Trace:
+    """One transform in progress. Subclasses say what becomes of each operation.
+
+    Used as a context manager: tracers made by it are valid inside the ``with`` block only.
+    """
+
+    __slots__ = ("level", "origin")
+
+    def __init__(self, origin: Origin):
+        self.level = _next_level()
+        self.origin = origin
+
+    def __enter__(self) -> Trace:
+        _active.depth = getattr(_active, "depth", 0) + 1
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _active.depth -= 1
+        self.close()
+
+    def close(self) -> None:
+        """Make every later use of this trace's tracers raise, and free what they kept alive."""
+
+    def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Carry out `primitive` on arguments of which at least one is a tracer of this trace."""
+        raise NotImplementedError
+
+    def unary(self, primitive: Elementwise, fun: Callable[[Any], Any], x: Any) -> Any:
+        """Short path of `process` for an elementwise function of one argument."""
+        raise NotImplementedError
+
+    def binary(
+        self, primitive: Elementwise, fun: Callable[[Any, Any], Any], x: Any, y: Any
+    ) -> Any:
+        """Short path of `process` for an elementwise function of two arguments."""
+        raise NotImplementedError
+
+    def escaped(self, *args: Any) -> NoReturn:
+        """Stand in for the recording method of a closed trace: raise, and say who escaped."""
+        raise TracerLeakError(
+            f"a value traced by {self.origin.transform}({self.origin.name}) "
+            "was used after that call had ended: it escaped",
+            where=f"{user_line()}; the value was traced by {self.origin}",
+            fix="return it from the function (with has_aux=True beside the result) "
+            "instead of storing it",
+        )
+
+
+class TracerBase:
+    """What every tracer holds; `funcgrad.core.tracer.Tracer` gives it NumPy's behaviour.
+
+    Attributes
+    ----------
+    _trace : Trace
+        The transform that this tracer belongs to.
+    _value : array_like
+        The primal: an array, a scalar, or a tracer of a lower level.
+    _extra : object
+        What the trace keeps with it: a tape index, a tangent, ...
+    _alias : object
+        None for an array that shares no memory; see `funcgrad.core.assign`.
+    """
+
+    __slots__ = ("__weakref__", "_alias", "_extra", "_trace", "_value")
+
+    _trace: Trace
+    _value: Any
+    _extra: Any
+    _alias: Any
+
+    def __init__(self, trace: Trace, value: Any, extra: Any):
+        self._trace = trace
+        self._value = value
+        self._extra = extra
+        self._alias = None
+
+
+def is_tracing() -> bool:
+    """Tell whether a transform is in progress in this thread."""
+    return getattr(_active, "depth", 0) > 0
+
+
+def top_trace(args: Sequence[Any]) -> Trace | None:
+    """Return the trace of the highest level among `args`, or None when nothing is traced."""
+    top = None
+    for arg in args:
+        if isinstance(arg, TracerBase):
+            trace = arg._trace
+            if top is None or trace.level > top.level:
+                top = trace
+    return top
+
+
+def concrete(value: Any) -> Any:
+    """Return the plain array or number at the bottom of `value`."""
+    while isinstance(value, TracerBase):
+        value = value._value
+    return value
+
+
+def traced_here(tracer: TracerBase) -> str:
+    """Describe a tracer for a message: ``float64[3], traced by grad(loss) at train.py:41``."""
+    return f"{describe(concrete(tracer))}, traced by {tracer._trace.origin}"

@@ -1,0 +1,435 @@
+"""Primitives: everything known about one operation, declared in one place.
+
+The one idea: a primitive has a forward function, which is plain NumPy code on its array
+arguments, and rules, which are plain NumPy code too. Array arguments are positional, whatever
+is static is a keyword. `bind` hands the call to the trace of the highest level among the
+arguments, or runs the forward function when nothing is traced. The registries at the end say
+which NumPy function, ufunc or operator a primitive answers for; `funcgrad.core.dispatch` reads them.
+
+Two kinds: `Primitive` takes any arguments, with a rule for each mode; `Elementwise` is a ufunc
+whose derivative in each argument is a factor, so one rule serves both modes and has a short
+path of its own through the transforms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.level import TracerBase, top_trace
+from funcgrad.core.zero import fit, guarded
+from funcgrad.errors import ArgumentError, MutationError, user_line
+
+__all__ = [
+    "DECLARED",
+    "FUNCTIONS",
+    "UFUNCS",
+    "Composed",
+    "Elementwise",
+    "Primitive",
+    "Sample",
+    "elementwise",
+    "overrides",
+    "primitive",
+    "register",
+]
+
+Rule = Callable[..., Any]
+
+# NumPy function, ufunc method or operator -> what answers for it on traced arguments.
+FUNCTIONS: dict[Any, Callable[..., Any]] = {}
+# ufunc -> the primitive for a plain call of it.
+UFUNCS: dict[Any, Callable[..., Any]] = {}
+# name -> everything that needs a test sample: primitives, and functions composed of them.
+DECLARED: dict[str, Any] = {}
+
+
+class Sample:
+    """One call to test a rule with: the arguments as a user would write them.
+
+    Parameters
+    ----------
+    *args
+        Positional arguments. Floating and complex arrays (also inside a list) are differentiated.
+    fun : callable, optional
+        The NumPy function to call; by default the one that the primitive answers for.
+    kinks : bool
+        The sample sits on a kink or a singularity, where finite differences say nothing: only the
+        value, and the agreement of the modes with each other, are checked.
+    order : {0, 1, 2}
+        The highest order to check; 0 for functions that are piecewise constant.
+    **kwargs
+        Keyword arguments.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        fun: Callable[..., Any] | None = None,
+        kinks: bool = False,
+        order: int = 2,
+        **kwargs: Any,
+    ):
+        self.args = args
+        self.fun = fun
+        self.kinks = kinks
+        self.order = order
+        self.kwargs = kwargs
+
+
+class Primitive:
+    """An operation that transforms do not look inside.
+
+    Attributes
+    ----------
+    name : str
+    forward : callable
+        Plain NumPy code: positional arrays, keyword statics.
+    jvp : callable or None
+        ``jvp(primals, tangents, out, **params) -> out_dot``; a tangent of None is zero.
+    vjp : callable or None
+        ``vjp(primals, out, **params) -> pullbacks``: one function of `out_bar` for each array
+        argument, or None where there is no derivative; a single function if there is one array.
+        Only the pullbacks that are wanted are kept, and with them the residuals they mention.
+    reason : str or None
+        Why there is no derivative, for functions that are piecewise constant.
+    may_alias : bool
+        The result may share memory with the first argument.
+    """
+
+    def __init__(self, forward: Callable[..., Any], *, name: str, may_alias: bool = False):
+        self.forward = forward
+        self.name = name
+        self.may_alias = may_alias
+        self.jvp: Rule | None = None
+        self.vjp: Rule | None = None
+        self.reason: str | None = None
+        self.samples: Callable[..., Iterable[Sample]] | None = None
+        self.overridden: tuple[Any, ...] = ()
+        self.canonical: Callable[..., Any] | None = None
+        self.__doc__ = forward.__doc__
+        code = getattr(forward, "__code__", None)
+        if code is not None:
+            count = code.co_argcount
+            names = code.co_varnames
+            self._arrays = names[:count]
+            self._variadic = bool(code.co_flags & 0x04)
+            self._statics = names[count : count + code.co_kwonlyargcount]
+            self._array_defaults = forward.__defaults__ or ()  # type: ignore[attr-defined]
+            self._static_defaults = forward.__kwdefaults__ or {}  # type: ignore[attr-defined]
+
+    def __repr__(self) -> str:
+        return f"<primitive {self.name}>"
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        """Carry the operation out at the highest level among `args`."""
+        trace = top_trace(args)
+        if trace is None:
+            return self.forward(*args, **params)
+        return trace.process(self, args, params)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call with NumPy's own signature: statics may be positional, arrays by keyword."""
+        out = None
+        if "out" in kwargs:
+            out = kwargs.pop("out")
+        if not self._variadic:
+            count = len(self._arrays)
+            if len(args) > count:
+                extra = args[count:]
+                if len(extra) > len(self._statics):
+                    raise TypeError(f"{self.name}() takes at most {count + len(self._statics)} "
+                                    f"positional arguments, got {len(args)}")
+                kwargs.update(zip(self._statics, extra, strict=False))
+                args = args[:count]
+                out = kwargs.pop("out", out)
+            elif len(args) < count:
+                args = self._fill(args, kwargs)
+        params = {**self._static_defaults, **kwargs}
+        params.pop("out", None)
+        if len(params) + ("out" in self._statics) != len(self._statics):
+            self._complain(params)
+        if self.canonical is not None:
+            args, params = self.canonical(args, params)
+        for name, value in params.items():
+            if isinstance(value, TracerBase):
+                raise ArgumentError(
+                    f"the argument {name!r} of {self.name} cannot be a traced value",
+                    where=user_line(),
+                    fix=f"write it outside of {self.name}, as an operation on the result",
+                )
+        result = self.bind(*args, **params)
+        return result if out is None else store(result, out)
+
+    def _fill(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        filled = list(args)
+        first_default = len(self._arrays) - len(self._array_defaults)
+        for index in range(len(args), len(self._arrays)):
+            name = self._arrays[index]
+            if name in kwargs:
+                filled.append(kwargs.pop(name))
+            elif index >= first_default:
+                filled.append(self._array_defaults[index - first_default])
+            else:
+                raise TypeError(f"{self.name}() misses the argument {name!r}")
+        return tuple(filled)
+
+    def _complain(self, params: dict[str, Any]) -> None:
+        for name in params:
+            if name not in self._statics:
+                raise TypeError(f"{self.name}() got an unexpected keyword argument {name!r}")
+        for name in self._statics:
+            if name not in params and name != "out":
+                raise TypeError(f"{self.name}() misses the argument {name!r}")
+
+    def def_jvp(self, rule: Rule) -> Rule:
+        """Declare the forward-mode rule."""
+        self.jvp = rule
+        return rule
+
+    def def_vjp(self, rule: Rule) -> Rule:
+        """Declare the reverse-mode rule."""
+        self.vjp = rule
+        return rule
+
+    def def_samples(self, generate: Callable[..., Iterable[Sample]]) -> Callable[..., Any]:
+        """Declare the calls that the tests make: a generator of `Sample`, given a random generator."""
+        self.samples = generate
+        return generate
+
+    def not_differentiable(self, reason: str) -> None:
+        """Declare that the result carries no derivative, and why."""
+        self.reason = reason
+
+
+def store(result: Any, out: Any) -> Any:
+    """Write `result` into the array given as ``out=``, as a functional update of a traced one."""
+    (out,) = out if isinstance(out, tuple) else (out,)
+    if isinstance(out, TracerBase):
+        out[...] = result
+        return out
+    if top_trace((result,)) is None:  # nothing to lose
+        out[...] = result
+        return out
+    raise MutationError(
+        "out= is a plain NumPy array, which cannot hold a traced value",
+        where=user_line(),
+        fix="leave out= away and use the result, or make the array with np.zeros_like(x) of a traced x",
+    )
+
+
+def overrides(*functions: Any) -> Callable[[Any], Any]:
+    """Declare that the decorated function answers for these NumPy functions on traced arguments.
+
+    For functions that are composed of primitives; it gets `def_samples` like a primitive.
+    """
+
+    def declare(fun: Any) -> Any:
+        for function in functions:
+            FUNCTIONS[function] = fun
+        composed = Composed(fun, functions)
+        DECLARED[composed.name] = composed
+        return composed
+
+    return declare
+
+
+class Composed:
+    """A NumPy function written in terms of others: no rule of its own, but samples to test."""
+
+    def __init__(self, fun: Callable[..., Any], functions: tuple[Any, ...]):
+        self.fun = fun
+        self.name = fun.__name__
+        self.overridden = functions
+        self.samples: Callable[..., Iterable[Sample]] | None = None
+        self.__doc__ = fun.__doc__
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.fun(*args, **kwargs)
+
+    def def_samples(self, generate: Callable[..., Iterable[Sample]]) -> Callable[..., Any]:
+        """Declare the calls that the tests make."""
+        self.samples = generate
+        return generate
+
+
+def primitive(
+    family: Callable[[Primitive], None] | None = None,
+    *,
+    overrides: Any = (),
+    canonical: Callable[..., Any] | None = None,
+    may_alias: bool = False,
+    name: str | None = None,
+) -> Callable[[Callable[..., Any]], Primitive]:
+    """Declare a primitive whose forward function is the decorated one.
+
+    Parameters
+    ----------
+    family : callable, optional
+        Gives the new primitive the rules that its kind shares; see `funcgrad.rules.families`.
+    overrides : function or tuple of functions
+        The NumPy functions (or ufuncs, bound ufunc methods such as ``np.add.reduce``, functions of
+        `operator`) that it answers for.
+    canonical : callable, optional
+        ``canonical(args, params) -> (args, params)``, applied before any rule sees them.
+    may_alias : bool
+        The result may be a view of the first argument.
+    """
+
+    def declare(forward: Callable[..., Any]) -> Primitive:
+        made = Primitive(forward, name=name or forward.__name__, may_alias=may_alias)
+        made.canonical = canonical
+        functions = overrides if isinstance(overrides, tuple) else (overrides,)
+        register(made, functions)
+        if family is not None:
+            family(made)
+        return made
+
+    return declare
+
+
+def register(made: Any, functions: Sequence[Any]) -> None:
+    """Enter a primitive under its name and under the functions that it answers for."""
+    assert made.name not in DECLARED, f"two primitives named {made.name}"
+    DECLARED[made.name] = made
+    made.overridden = tuple(functions)
+    for function in functions:
+        (UFUNCS if isinstance(function, np.ufunc) else FUNCTIONS)[function] = made
+
+
+class Elementwise(Primitive):
+    """A ufunc of one or two arguments whose derivative in each is an elementwise factor.
+
+    The product of a factor with a tangent and with a cotangent is the same, so one function,
+    ``partial(t, ...)``, serves forward and reverse mode. Its parameters after `t`, of the names
+    `x`, `y` and `out`, say what it needs; nothing else is kept for the backward pass.
+    """
+
+    def __init__(self, ufunc: np.ufunc, *, name: str, domain: Any, kinds: str):
+        super().__init__(ufunc, name=name)
+        self.ufunc = ufunc
+        self.nin = ufunc.nin
+        self.domain = domain
+        self.kinds = kinds
+        self.discrete = False
+        self.reasons: dict[int, str] = {}
+        # For each argument: what to keep, and the products of both modes; `fit` ones also bring
+        # the cotangent to the shape and dtype of the primal.
+        self.keep0: Any = None
+        self.keep1: Any = None
+        self.pull0: Rule | None = None
+        self.pull1: Rule | None = None
+        self.push0: Rule | None = None
+        self.push1: Rule | None = None
+        self.fit0: Rule | None = None
+        self.fit1: Rule | None = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        # Through NumPy, whose dispatch knows `where=`, `dtype=` and `out=`.
+        return self.ufunc(*args, **kwargs)
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        """Carry the operation out at the highest level among `args`."""
+        trace = top_trace(args)
+        if trace is None:
+            return self.ufunc(*args)
+        return trace.unary(self, self.ufunc, *args) if self.nin == 1 else trace.binary(
+            self, self.ufunc, *args
+        )
+
+    def def_partial(self, index: int = 0) -> Callable[[Rule], Rule]:
+        """Declare the product of a (co)tangent with the derivative in argument `index`."""
+
+        def declare(rule: Rule) -> Rule:
+            self._set(index, rule, "pull")
+            self._set(index, rule, "push")
+            return rule
+
+        return declare
+
+    def def_pull(self, index: int = 0) -> Callable[[Rule], Rule]:
+        """Declare the reverse-mode product alone, where complex conjugation makes them differ."""
+
+        def declare(rule: Rule) -> Rule:
+            self._set(index, rule, "pull")
+            return rule
+
+        return declare
+
+    def def_push(self, index: int = 0) -> Callable[[Rule], Rule]:
+        """Declare the forward-mode product alone; it keeps the same residuals as the other."""
+
+        def declare(rule: Rule) -> Rule:
+            self._set(index, rule, "push")
+            return rule
+
+        return declare
+
+    def no_partial(self, index: int, reason: str) -> None:
+        """Declare that the result does not depend smoothly on argument `index`, and why."""
+        self.reasons[index] = reason
+
+    def not_differentiable(self, reason: str) -> None:
+        """Declare that the result carries no derivative, and why."""
+        self.reason = reason
+        self.discrete = True
+
+    def _set(self, index: int, rule: Rule, mode: str) -> None:
+        code = rule.__code__  # type: ignore[attr-defined]
+        names = code.co_varnames[1 : code.co_argcount]
+        product = _product(rule, names)
+        setattr(self, f"{mode}{index}", product)
+        keep = names[0] if len(names) == 1 else _PACK[names] if names else None
+        before = getattr(self, f"keep{index}")
+        assert before is None or before is keep, "both modes keep the same residuals"
+        setattr(self, f"keep{index}", keep)
+        if mode == "pull":
+            setattr(self, f"fit{index}", _fitted(product))
+
+
+def _product(rule: Rule, names: tuple[str, ...]) -> Callable[[Any, Any], Any]:
+    if not names:
+        return lambda t, kept: rule(t)  # linear with a constant factor: nothing can overflow
+    return guarded(rule, len(names) > 1)
+
+
+def _fitted(product: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def fitted(t: Any, kept: Any) -> Any:
+        inner, shape, dtype = kept
+        return fit(product(t, inner), shape, dtype)
+
+    return fitted
+
+
+# How several residuals are put together, by the names that a rule asks for.
+_PACK: dict[tuple[str, ...], Callable[[Any, Any, Any], Any]] = {
+    ("x", "y"): lambda x, y, out: (x, y),
+    ("x", "out"): lambda x, y, out: (x, out),
+    ("y", "out"): lambda x, y, out: (y, out),
+    ("x", "y", "out"): lambda x, y, out: (x, y, out),
+}
+
+
+def elementwise(
+    ufunc: np.ufunc,
+    *,
+    domain: Any = (-2.0, 2.0),
+    kinds: str = "fc",
+    also: tuple[np.ufunc, ...] = (),
+) -> Elementwise:
+    """Declare the primitive of a ufunc whose derivative is an elementwise factor.
+
+    Parameters
+    ----------
+    ufunc : numpy.ufunc
+        Of one or two arguments and one result.
+    domain : pair of float, or one pair for each argument
+        Where the tests draw the arguments from.
+    kinds : str
+        The kinds of dtype that the ufunc takes: ``"f"``, ``"fc"``.
+    """
+    made = Elementwise(ufunc, name=ufunc.__name__, domain=domain, kinds=kinds)
+    register(made, (ufunc, *also))
+    return made

@@ -1,0 +1,440 @@
+"""Tracer: stands in for an array while a transform watches, and behaves like one.
+
+Attributes that need no buffer, the operators and the methods of `numpy.ndarray` work; each goes
+to the NumPy function of the same meaning and from there to a primitive. The ways in which
+Python or NumPy would quietly turn a tracer into a plain number or array (``float(x)``,
+``np.array([x])``, ``math.sin(x)``) end in an error instead: what came out would have no
+derivative.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+import numpy as np
+
+from funcgrad.core import assign
+from funcgrad.core.dispatch import call_function, call_ufunc, missing
+from funcgrad.core.level import TracerBase, concrete, traced_here
+from funcgrad.core.primitive import FUNCTIONS, UFUNCS
+from funcgrad.core.zero import dtype_of, shape_of
+from funcgrad.errors import (
+    ArgumentError,
+    TracerConversionError,
+    UnhashableTracerError,
+    user_line,
+)
+
+__all__ = ["Tracer", "unwrap"]
+
+# What an operator takes beside tracers; anything else may have its own idea of `x * y`.
+_OPERANDS = {np.ndarray, float, int, bool, complex, list, tuple}
+
+
+def _knows(other: Any) -> bool:
+    if isinstance(other, np.generic | np.ndarray | TracerBase):
+        return True
+    return getattr(type(other), "__array_ufunc__", None) is not None
+
+
+def _binary(ufunc: Any, op: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
+    """Make an operator and its reflection, with the values computed by `op` as Python would."""
+
+    def forward(self: Tracer, other: Any) -> Any:
+        trace = self._trace
+        kind = type(other)
+        if kind is Tracer:
+            if other._trace.level > trace.level:
+                trace = other._trace
+        elif kind not in _OPERANDS and not _knows(other):
+            return NotImplemented
+        return trace.binary(UFUNCS[ufunc], op, self, other)
+
+    def reflected(self: Tracer, other: Any) -> Any:
+        if type(other) not in _OPERANDS and not _knows(other):
+            return NotImplemented
+        return self._trace.binary(UFUNCS[ufunc], op, other, self)
+
+    return forward, reflected
+
+
+def _in_place(op: Callable[[Any, Any], Any]) -> Any:
+    def update(self: Tracer, other: Any) -> Any:
+        # A scalar is a value, and x += y makes a new one; an array changes, for all who hold it.
+        if not isinstance(concrete(self), np.ndarray):
+            return NotImplemented
+        return assign.update(self, op(self, other))
+
+    return update
+
+
+def _general_binary(op: Callable[[Any, Any], Any], ufunc: Any) -> tuple[Any, Any]:
+    def forward(self: Tracer, other: Any) -> Any:
+        if type(other) not in _OPERANDS and not _knows(other):
+            return NotImplemented
+        return ufunc(self, other)
+
+    def reflected(self: Tracer, other: Any) -> Any:
+        if type(other) not in _OPERANDS and not _knows(other):
+            return NotImplemented
+        return ufunc(other, self)
+
+    return forward, reflected
+
+
+def _unary(ufunc: Any, op: Callable[[Any], Any]) -> Any:
+    def forward(self: Tracer) -> Any:
+        return self._trace.unary(UFUNCS[ufunc], op, self)
+
+    return forward
+
+
+def _method(name: str) -> Any:
+    function = getattr(np, name)
+
+    def method(self: Tracer, *args: Any, **kwargs: Any) -> Any:
+        return function(self, *args, **kwargs)
+
+    method.__name__ = name
+    method.__doc__ = f"Return ``np.{name}`` of this array."
+    return method
+
+
+class Tracer(TracerBase):
+    """An array, or a number, in a function that a transform is running.
+
+    You meet one when you print or inspect the arguments inside of a function given to `grad` or
+    `jvp`. It prints with its value, and works wherever an array works but where its value would
+    be copied into a plain one.
+    """
+
+    __slots__ = ()
+    __array_priority__ = 1000.0
+
+    # What it looks like
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the array; ``()`` for a number."""
+        return shape_of(self._value)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the array; float64 or complex128 for a Python number."""
+        return dtype_of(self._value)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        size = 1
+        for n in self.shape:
+            size *= n
+        return size
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.size * self.itemsize
+
+    @property
+    def T(self) -> Any:
+        """The transposed array."""
+        return np.transpose(self)
+
+    @property
+    def mT(self) -> Any:
+        """The array with its last two axes swapped."""
+        if self.ndim < 2:
+            raise ValueError("matrix transpose with ndim < 2 is undefined")
+        return np.swapaxes(self, -1, -2)
+
+    @property
+    def real(self) -> Any:
+        """The real part."""
+        return np.real(self)
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary part."""
+        return np.imag(self)
+
+    @property
+    def flat(self) -> Iterator[Any]:
+        """An iterator over the elements."""
+        return iter(np.ravel(self))
+
+    def __len__(self) -> int:
+        shape = self.shape
+        if not shape:
+            raise TypeError("len() of unsized object")
+        return shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.shape:
+            raise TypeError("iteration over a 0-d array")
+        return (self[i] for i in range(self.shape[0]))
+
+    def __contains__(self, value: Any) -> bool:
+        return bool(np.any(self == value))
+
+    def __repr__(self) -> str:
+        return f"Traced({concrete(self)!r}, by {self._trace.origin})"
+
+    def __str__(self) -> str:
+        return str(concrete(self))
+
+    def __format__(self, spec: str) -> str:
+        return format(concrete(self), spec)
+
+    # NumPy's protocols
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method == "__call__" and not kwargs:
+            primitive = UFUNCS.get(ufunc)
+            if primitive is None:
+                raise missing(f"numpy.{ufunc.__name__}", inputs)
+            count = len(inputs)
+            if count == 1:
+                return self._trace.unary(primitive, ufunc, self)
+            if count == 2:
+                x, y = inputs
+                trace = self._trace
+                if type(x) is Tracer and x._trace.level > trace.level:
+                    trace = x._trace
+                if type(y) is Tracer and y._trace.level > trace.level:
+                    trace = y._trace
+                return trace.binary(primitive, ufunc, x, y)
+        return call_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, fun: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return call_function(fun, args, kwargs)
+
+    # Operators
+
+    __add__, __radd__ = _binary(np.add, operator.add)
+    __sub__, __rsub__ = _binary(np.subtract, operator.sub)
+    __mul__, __rmul__ = _binary(np.multiply, operator.mul)
+    __truediv__, __rtruediv__ = _binary(np.true_divide, operator.truediv)
+    __floordiv__, __rfloordiv__ = _binary(np.floor_divide, operator.floordiv)
+    __mod__, __rmod__ = _binary(np.remainder, operator.mod)
+    __divmod__, __rdivmod__ = _general_binary(divmod, np.divmod)
+    __pow__, __rpow__ = _binary(np.power, operator.pow)
+    __matmul__, __rmatmul__ = _general_binary(operator.matmul, np.matmul)
+    __eq__, _ = _binary(np.equal, operator.eq)
+    __ne__, _ = _binary(np.not_equal, operator.ne)
+    __lt__, _ = _binary(np.less, operator.lt)
+    __le__, _ = _binary(np.less_equal, operator.le)
+    __gt__, _ = _binary(np.greater, operator.gt)
+    __ge__, _ = _binary(np.greater_equal, operator.ge)
+    __neg__ = _unary(np.negative, operator.neg)
+    __pos__ = _unary(np.positive, operator.pos)
+    __abs__ = _unary(np.absolute, operator.abs)
+
+    __iadd__ = _in_place(operator.add)
+    __isub__ = _in_place(operator.sub)
+    __imul__ = _in_place(operator.mul)
+    __itruediv__ = _in_place(operator.truediv)
+    __ifloordiv__ = _in_place(operator.floordiv)
+    __imod__ = _in_place(operator.mod)
+    __ipow__ = _in_place(operator.pow)
+    __imatmul__ = _in_place(operator.matmul)
+
+    def __getitem__(self, index: Any) -> Any:
+        return FUNCTIONS[operator.getitem](self, index=index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        assign.assign(self, index, value)
+
+    # Methods of numpy.ndarray. Those that NumPy spells as a function go there.
+
+    all = _method("all")
+    any = _method("any")
+    argmax = _method("argmax")
+    argmin = _method("argmin")
+    argpartition = _method("argpartition")
+    argsort = _method("argsort")
+    choose = _method("choose")
+    clip = _method("clip")
+    compress = _method("compress")
+    conj = conjugate = _method("conjugate")
+    cumprod = _method("cumprod")
+    cumsum = _method("cumsum")
+    diagonal = _method("diagonal")
+    dot = _method("dot")
+    max = _method("max")
+    mean = _method("mean")
+    min = _method("min")
+    nonzero = _method("nonzero")
+    prod = _method("prod")
+    ravel = _method("ravel")
+    repeat = _method("repeat")
+    round = _method("round")
+    searchsorted = _method("searchsorted")
+    squeeze = _method("squeeze")
+    std = _method("std")
+    sum = _method("sum")
+    swapaxes = _method("swapaxes")
+    take = _method("take")
+    trace = _method("trace")
+    var = _method("var")
+
+    def reshape(self, *shape: Any, order: Any = "C", copy: bool | None = None) -> Any:
+        """Return the array with another shape, given as a tuple or as several integers."""
+        new = shape[0] if len(shape) == 1 else shape
+        return np.reshape(self, new, order=order)
+
+    def transpose(self, *axes: Any) -> Any:
+        """Return the array with its axes permuted."""
+        if not axes or axes == (None,):
+            return np.transpose(self)
+        return np.transpose(self, axes[0] if len(axes) == 1 else axes)
+
+    def flatten(self, order: Any = "C") -> Any:
+        """Return a copy with one axis."""
+        return np.copy(np.ravel(self, order))
+
+    def copy(self, order: Any = "C") -> Any:
+        """Return a copy, which may be assigned to."""
+        return np.copy(self)
+
+    def astype(self, dtype: Any, **_: Any) -> Any:
+        """Return a copy cast to `dtype`; a cast to integers or booleans ends the derivative."""
+        return FUNCTIONS[np.astype](self, dtype)
+
+    def __copy__(self) -> Any:
+        return np.copy(self)
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return np.copy(self)
+
+    def sort(self, axis: int = -1, kind: Any = None, order: Any = None) -> None:
+        """Sort in place, as a functional update."""
+        self[...] = np.sort(self, axis=axis, kind=kind, order=order)
+
+    def fill(self, value: Any) -> None:
+        """Assign one value to all elements."""
+        self[...] = value
+
+    # The guarded exits
+
+    def __bool__(self) -> bool:
+        return bool(self._value)
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._trace.level == 0:
+            return np.asarray(self._value, *args)
+        raise self._conversion(
+            "a plain NumPy array cannot hold a traced value",
+            "use funcgrad.numpy.array or funcgrad.numpy.asarray, or join the parts with np.stack; "
+            "to assign it into an array, make that one with np.zeros_like(x) or "
+            "funcgrad.numpy.zeros",
+        )
+
+    def _plain(self, what: str, fix: str) -> Any:
+        """Return the value if it is a constant; raise for one that has a derivative to lose."""
+        if self._trace.level == 0:
+            return self._value
+        raise self._conversion(what, fix)
+
+    def __float__(self) -> float:
+        return float(
+            self._plain(
+                "float() of a traced value, also by a function of the math module, would lose "
+                "its derivative",
+                "use the NumPy function (np.sin for math.sin), keep the array, or write "
+                "float(funcgrad.stop_gradient(x)) if no derivative is wanted",
+            )
+        )
+
+    def __int__(self) -> int:
+        return int(
+            self._plain(
+                "int() of a traced value would lose its derivative",
+                "use np.floor(x).astype(int), which gives plain integers, or "
+                "int(funcgrad.stop_gradient(x))",
+            )
+        )
+
+    def __complex__(self) -> complex:
+        return complex(
+            self._plain(
+                "complex() of a traced value would lose its derivative",
+                "write x + 0j, or complex(funcgrad.stop_gradient(x))",
+            )
+        )
+
+    def __index__(self) -> int:
+        return operator.index(
+            self._plain(
+                "a traced value cannot be an index, a length or an axis",
+                "use an integer: np.floor(x).astype(int) gives plain integers",
+            )
+        )
+
+    def item(self, *args: Any) -> Any:
+        """Return a constant as a Python number; a traced value is refused."""
+        return self._plain(
+            ".item() of a traced value would lose its derivative",
+            "keep the array, or write funcgrad.stop_gradient(x).item()",
+        ).item(*args)
+
+    def tolist(self) -> Any:
+        """Return a constant as nested lists; a traced value is refused."""
+        return self._plain(
+            ".tolist() of a traced value would lose its derivative",
+            "iterate over the array, or write funcgrad.stop_gradient(x).tolist()",
+        ).tolist()
+
+    def tobytes(self, order: Any = "C") -> Any:
+        """Return a constant as bytes; a traced value is refused."""
+        return self._plain(
+            ".tobytes() of a traced value would lose its derivative",
+            "write funcgrad.stop_gradient(x).tobytes()",
+        ).tobytes(order)
+
+    def _conversion(self, what: str, fix: str) -> TracerConversionError:
+        return TracerConversionError(what, where=f"{user_line()}; {traced_here(self)}", fix=fix)
+
+    def __hash__(self) -> int:
+        raise UnhashableTracerError(
+            "a traced value cannot be hashed: as a dict key, a set element or a cached argument",
+            where=f"{user_line()}; {traced_here(self)}",
+            fix="use a plain value as the key, or a list in place of the set",
+        )
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise self._conversion(
+            "a traced value cannot be pickled",
+            "pickle the result of the transform, or funcgrad.stop_gradient(x)",
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        # Only reached when the attribute does not exist here.
+        if name.startswith("__") or not hasattr(np.ndarray, name):
+            raise AttributeError(f"a traced value has no attribute {name!r}")
+        raise ArgumentError(
+            f"ndarray.{name} does not work on a traced value: it needs the memory of the array, "
+            "or works in place",
+            where=f"{user_line()}; {traced_here(self)}",
+            fix="use a NumPy function that returns a new array, "
+            f"or funcgrad.stop_gradient(x).{name}",
+        )
+
+
+def unwrap(value: Any) -> Any:
+    """Return `value`, or what it holds if it is a constant in disguise (`ConstantTrace`)."""
+    if type(value) is Tracer and value._trace.level == 0:
+        return value._value
+    return value

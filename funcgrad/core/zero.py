@@ -1,0 +1,129 @@
+"""Zero wins, and cotangents that fit: two repairs that rules share.
+
+A tangent or cotangent that is exactly zero, times an infinite or undefined local derivative,
+is zero: a branch that `np.where` did not take must not turn the gradient into NaN. Testing
+for that costs one BLAS dot product where all is finite, which is nearly always.
+"""
+
+from __future__ import annotations
+
+from cmath import isfinite  # of complex numbers, and faster than .real
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.level import concrete
+
+__all__ = ["dtype_of", "fit", "guarded", "is_finite", "shape_of", "spread", "zero_wins"]
+
+_ndarray = np.ndarray
+# The sum of squares is NaN or infinite if any element is. Without the dispatch to other arrays'
+# vdot, which takes as long as the product of short vectors.
+_vdot = getattr(np.vdot, "_implementation", np.vdot)
+_FLOAT = np.dtype(np.float64)
+_COMPLEX = np.dtype(np.complex128)
+
+
+def shape_of(x: Any) -> tuple[int, ...]:
+    """Return the shape of an array, tracer or Python number."""
+    shape: tuple[int, ...] = getattr(x, "shape", ())
+    return shape
+
+
+def dtype_of(x: Any) -> np.dtype[Any]:
+    """Return the dtype of an array, tracer or Python number (float64 or complex128)."""
+    dtype = getattr(x, "dtype", None)
+    if dtype is None:
+        return _COMPLEX if isinstance(x, complex) else _FLOAT
+    return dtype  # type: ignore[no-any-return]
+
+
+def is_finite(x: Any) -> bool:
+    """Tell whether every element of `x` is finite; may say no when squares overflow."""
+    x = concrete(x)
+    if type(x) is _ndarray:
+        return isfinite(_vdot(x, x))
+    return bool(np.all(np.isfinite(x)))
+
+
+def zero_wins(product: Any, t: Any) -> Any:
+    """Return `product`, a (co)tangent `t` times a derivative, with 0 wherever `t` is 0.
+
+    Parameters
+    ----------
+    product : array_like
+        What the rule computed, of the shape of `t`.
+    t : array_like
+        The tangent or cotangent that went in.
+    """
+    if is_finite(product):
+        return product
+    zero = dtype_of(product).type(0)
+    if isinstance(product, float | complex):  # a Python number stays one
+        return product if t else type(product)(0)
+    return np.where(np.equal(t, 0), zero, product)[()]
+
+
+def guarded(rule: Callable[..., Any], several: bool) -> Callable[[Any, Any], Any]:
+    """Make ``product(t, kept)`` of a rule ``product(t, residual, ...)``, in which zero wins.
+
+    The test is written out here, without the call: this runs for nearly every operation.
+    """
+    if several:
+
+        def product(t: Any, kept: Any) -> Any:
+            made = rule(t, *kept)
+            if type(made) is _ndarray and isfinite(_vdot(made, made)):
+                return made
+            return zero_wins(made, t)
+    else:
+
+        def product(t: Any, kept: Any) -> Any:
+            made = rule(t, kept)
+            if type(made) is _ndarray and isfinite(_vdot(made, made)):
+                return made
+            return zero_wins(made, t)
+
+    return product
+
+
+def fit(x_bar: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    """Bring a cotangent to the shape and dtype of its primal.
+
+    The transpose of broadcasting is a sum; that of taking a real number for a complex one is
+    the real part.
+    """
+    got = shape_of(x_bar)
+    if got != shape:
+        extra = len(got) - len(shape)
+        leading = tuple(range(extra))
+        stretched = tuple(
+            extra + axis
+            for axis, size in enumerate(shape)
+            if size == 1 and got[extra + axis] != 1
+        )
+        x_bar = np.sum(x_bar, axis=leading + stretched)
+        if shape_of(x_bar) != shape:
+            x_bar = np.reshape(x_bar, shape)
+    if dtype_of(x_bar) != dtype:
+        if dtype.kind != "c" and dtype_of(x_bar).kind == "c":
+            x_bar = np.real(x_bar)
+        if dtype_of(x_bar) != dtype:
+            x_bar = x_bar.astype(dtype) if hasattr(x_bar, "astype") else dtype.type(x_bar)
+    return x_bar
+
+
+def spread(x_dot: Any, out: Any) -> Any:
+    """Bring a tangent to the shape and dtype of the output: the mirror image of `fit`."""
+    shape, dtype = shape_of(out), dtype_of(out)
+    if shape_of(x_dot) != shape:
+        x_dot = np.broadcast_to(x_dot, shape)
+    if dtype_of(x_dot) != dtype:
+        if dtype.kind != "c" and dtype_of(x_dot).kind == "c":
+            x_dot = np.real(x_dot)
+        if dtype_of(x_dot) != dtype:
+            x_dot = x_dot.astype(dtype) if hasattr(x_dot, "astype") else dtype.type(x_dot)
+    return x_dot
+
+

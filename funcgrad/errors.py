@@ -1,0 +1,130 @@
+"""Every exception that funcgrad raises on purpose, and the one place that words a message.
+
+A message has three lines: what happened, where (the user's own line, the argument, the path
+into their pytree), and what to write instead. Each class also derives from the built-in
+exception that a caller would catch, so ``except TypeError`` works without knowing us.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import CodeType
+
+__all__ = [
+    "ArgumentError",
+    "DtypeError",
+    "FuncgradError",
+    "MissingExtraError",
+    "MissingRuleError",
+    "MutationError",
+    "ShapeError",
+    "TracerConversionError",
+    "TracerLeakError",
+    "TreeMismatchError",
+    "UnhashableTracerError",
+    "describe",
+    "location",
+    "user_line",
+]
+
+
+class FuncgradError(Exception):
+    """Base of every error raised on purpose.
+
+    Parameters
+    ----------
+    what : str
+        What happened, in the words of the user's code.
+    where : str
+        The argument, pytree path or source line that it concerns.
+    fix : str
+        What to write instead.
+    """
+
+    def __init__(self, what: str, *, where: str, fix: str) -> None:
+        super().__init__(f"{what}\n  where: {where}\n  fix:   {fix}")
+        self.what = what
+        self.where = where
+        self.fix = fix
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.what, self.where, self.fix)
+
+
+def _rebuild(cls: type[FuncgradError], what: str, where: str, fix: str) -> FuncgradError:
+    return cls(what, where=where, fix=fix)
+
+
+class ArgumentError(FuncgradError, ValueError, TypeError):
+    """An argument of a transform does not make sense: `argnums` out of range, no scalar..."""
+
+
+class DtypeError(FuncgradError, TypeError):
+    """A value has a dtype (or is of a kind) that cannot be differentiated."""
+
+
+class ShapeError(FuncgradError, ValueError, TypeError):
+    """An array has another shape than it needs to have."""
+
+
+class TreeMismatchError(FuncgradError, ValueError):
+    """Two pytrees that should have the same structure do not."""
+
+
+class TracerLeakError(FuncgradError, RuntimeError):
+    """A traced value was used after its transform ended, or was about to leave it."""
+
+
+class TracerConversionError(TracerLeakError, TypeError):
+    """A traced value was to become a plain number or array, which would lose its derivative."""
+
+
+class UnhashableTracerError(FuncgradError, TypeError):
+    """A traced value was hashed: used as a dict key, a set element or a static argument."""
+
+
+class MutationError(FuncgradError, TypeError, ValueError):
+    """An array was assigned to in place where funcgrad cannot record that."""
+
+
+class MissingRuleError(FuncgradError, NotImplementedError, TypeError):
+    """A NumPy function has no rule for the transform that reached it."""
+
+
+class MissingExtraError(FuncgradError, ImportError):
+    """A function needs a package that is not installed."""
+
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_NUMPY = os.sep + "numpy" + os.sep
+
+
+def location(code: CodeType, line: int) -> str:
+    """Write a source line as ``file.py:12``, the file relative to the working directory if below it."""
+    name = code.co_filename
+    try:
+        relative = os.path.relpath(name)
+    except (ValueError, OSError):  # another drive, or no working directory
+        relative = name
+    return f"{name if relative.startswith('..') else relative}:{line}"
+
+
+def user_line() -> str:
+    """Return the innermost line on the stack that is neither funcgrad's nor NumPy's."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith(_PACKAGE) and _NUMPY not in name:
+            return location(frame.f_code, frame.f_lineno)
+        frame = frame.f_back  # type: ignore[assignment]
+    return "an unknown line"
+
+
+def describe(value: object) -> str:
+    """Write a value the way messages show it: arrays as ``float64[3,4]``, others by type and repr."""
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if shape is not None and dtype is not None:
+        return f"{dtype}[{','.join(map(str, shape))}]"
+    text = repr(value)
+    return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"

@@ -1,0 +1,421 @@
+"""Forward mode: `jvp` pushes a tangent along with the value, `linearize` records how to.
+
+A tracer of a `ForwardTrace` carries its tangent. One of a `LinearTrace` carries a number, and
+each operation leaves a note of how to push tangents through it; the notes, played in order, are
+the linear map that `linearize` returns.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from funcgrad import tree
+from funcgrad.core import assign
+from funcgrad.core.convert import like
+from funcgrad.core.level import Origin, Trace
+from funcgrad.core.primitive import Elementwise, Primitive
+from funcgrad.core.tracer import Tracer, unwrap
+from funcgrad.core.zero import dtype_of, spread
+from funcgrad.errors import ArgumentError, describe, user_line
+from funcgrad.transforms.flat import (
+    call_origin,
+    check_like,
+    differentiable_leaves,
+    lower,
+    lower_tree,
+)
+from funcgrad.transforms.tape import no_rule
+
+__all__ = ["jvp", "linearize"]
+
+
+def _push(
+    primitive: Elementwise, index: int, x_dot: Any, x: Any, y: Any, out: Any, args: Any
+) -> Any:
+    """Push one tangent through an elementwise primitive, to the shape and dtype of `out`."""
+    keep, push = (
+        (primitive.keep0, primitive.push0) if index == 0 else (primitive.keep1, primitive.push1)
+    )
+    if push is None:
+        if index in primitive.reasons:
+            return None
+        raise no_rule(primitive, "jvp", args, {})
+    if keep is None:
+        kept = None
+    elif keep == "x":
+        kept = x
+    elif keep == "y":
+        kept = y
+    elif keep == "out":
+        kept = out
+    else:
+        kept = keep(x, y, out)
+    return spread(push(x_dot, kept), out)
+
+
+class ForwardTrace(Trace):
+    """Carries tangents along."""
+
+    __slots__ = ("closed",)
+
+    def __init__(self, origin: Origin):
+        super().__init__(origin)
+        self.closed = False
+
+    def close(self) -> None:
+        """Refuse further operations."""
+        self.closed = True
+
+    def variable(self, value: Any, tangent: Any) -> Tracer:
+        """Make an independent variable."""
+        made = Tracer(self, value, tangent)
+        made._alias = assign.ARGUMENT
+        return made
+
+    def _split(self, args: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        if self.closed:
+            self.escaped()
+        primals, tangents = [], []
+        for arg in args:
+            if type(arg) is Tracer and arg._trace is self:
+                primals.append(arg._value)
+                tangents.append(arg._extra)
+            else:
+                primals.append(unwrap(arg))
+                tangents.append(None)
+        return primals, tangents
+
+    def unary(self, primitive: Elementwise, fun: Callable[[Any], Any], x: Any) -> Any:
+        """Push through an elementwise function of one argument."""
+        if self.closed:
+            self.escaped()
+        value = x._value
+        out = fun(value)
+        if primitive.discrete:
+            return out
+        with np.errstate(all="ignore"):  # a derivative may divide by zero where it is not used
+            out_dot = _push(primitive, 0, x._extra, value, None, out, (value,))
+        return out if out_dot is None else Tracer(self, out, out_dot)
+
+    def binary(
+        self, primitive: Elementwise, fun: Callable[[Any, Any], Any], x: Any, y: Any
+    ) -> Any:
+        """Push through an elementwise function of two arguments."""
+        (x, y), (x_dot, y_dot) = self._split((x, y))
+        out = fun(x, y)
+        if primitive.discrete:
+            return out
+        with np.errstate(all="ignore"):
+            if x_dot is not None:
+                x_dot = _push(primitive, 0, x_dot, x, y, out, (x, y))
+            if y_dot is not None:
+                y_dot = _push(primitive, 1, y_dot, x, y, out, (x, y))
+        out_dot = x_dot if y_dot is None else y_dot if x_dot is None else x_dot + y_dot
+        return out if out_dot is None else Tracer(self, out, out_dot)
+
+    def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Push through any other operation."""
+        primals, tangents = self._split(args)
+        out = primitive.bind(*primals, **params)
+        if primitive.reason is not None:
+            return out
+        if primitive.jvp is None:
+            raise no_rule(primitive, "jvp", primals, params)
+        with np.errstate(all="ignore"):
+            out_dot = fit_tangent(primitive.jvp(primals, tangents, out, **params), out)
+        return wrap_outputs(self, primitive, args, out, out_dot)
+
+
+def fit_tangent(out_dot: Any, out: Any) -> Any:
+    """Bring the tangent that a rule made to the shape and dtype of the output."""
+    if type(out) is tuple:
+        return tuple(
+            dot if dot is None else spread(dot, part)
+            for dot, part in zip(out_dot, out, strict=True)
+        )
+    return out_dot if out_dot is None else spread(out_dot, out)
+
+
+def wrap_outputs(trace: Trace, primitive: Primitive, args: Any, out: Any, extra: Any) -> Any:
+    """Make tracers of the results that have a derivative."""
+    if type(out) is tuple:
+        return tuple(
+            part if dot is None or dtype_of(part).kind not in "fc" else Tracer(trace, part, dot)
+            for part, dot in zip(out, extra, strict=True)
+        )
+    if extra is None or dtype_of(out).kind not in "fc":
+        return out
+    made = Tracer(trace, out, extra)
+    if primitive.may_alias:
+        assign.link(made, args[0])
+    return made
+
+
+class LinearTrace(ForwardTrace):
+    """Notes how to push tangents, for later; `_extra` of its tracers is a number."""
+
+    __slots__ = ("new_index", "notes")
+
+    def __init__(self, origin: Origin):
+        super().__init__(origin)
+        self.notes: list[Any] = []
+        self.new_index = itertools.count().__next__
+
+    def unary(self, primitive: Elementwise, fun: Callable[[Any], Any], x: Any) -> Any:
+        """Note an elementwise function of one argument."""
+        return self._elementwise(primitive, fun, (x,))
+
+    def binary(
+        self, primitive: Elementwise, fun: Callable[[Any, Any], Any], x: Any, y: Any
+    ) -> Any:
+        """Note an elementwise function of two arguments."""
+        return self._elementwise(primitive, fun, (x, y))
+
+    def _elementwise(self, primitive: Elementwise, fun: Callable[..., Any], args: Any) -> Any:
+        primals, numbers = self._split(args)
+        out = fun(*primals)
+        if primitive.discrete:
+            return out
+        x, y = primals if len(primals) == 2 else (primals[0], None)
+
+        def pushforward(dots: Sequence[Any]) -> Any:
+            out_dot = None
+            for index, dot in enumerate(dots):
+                if dot is not None:
+                    part = _push(primitive, index, dot, x, y, out, primals)
+                    if part is not None:
+                        out_dot = part if out_dot is None else out_dot + part
+            return out_dot
+
+        return self._note(primitive, args, numbers, out, pushforward)
+
+    def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Note any other operation."""
+        primals, numbers = self._split(args)
+        out = primitive.bind(*primals, **params)
+        if primitive.reason is not None:
+            return out
+        jvp_rule = primitive.jvp
+        if jvp_rule is None:
+            raise no_rule(primitive, "jvp", primals, params)
+
+        def pushforward(dots: Sequence[Any]) -> Any:
+            return fit_tangent(jvp_rule(primals, dots, out, **params), out)
+
+        return self._note(primitive, args, numbers, out, pushforward)
+
+    def _note(self, primitive: Any, args: Any, numbers: Any, out: Any, pushforward: Any) -> Any:
+        number: Any
+        if type(out) is tuple:
+            number = tuple(self.new_index() for _ in out)
+        else:
+            number = self.new_index()
+        self.notes.append((number, pushforward, numbers))
+        return wrap_outputs(self, primitive, args, out, number)
+
+
+def _call(fun: Callable[..., Any], args: Any, has_aux: bool, trace: Any) -> tuple[Any, Any]:
+    out = fun(*args)
+    if not has_aux:
+        return out, None
+    if not isinstance(out, tuple) or len(out) != 2:
+        raise ArgumentError(
+            f"{trace.origin.transform} with has_aux=True needs a function that returns a pair "
+            f"(out, aux), got {describe(out)}",
+            where=str(trace.origin),
+            fix="return out, aux",
+        )
+    return out[0], lower_tree(out[1], trace)
+
+
+def jvp(
+    fun: Callable[..., Any],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: bool = False,
+) -> Any:
+    """Evaluate `fun` and its directional derivative.
+
+    Parameters
+    ----------
+    fun : callable
+        Pure function of ``len(primals)`` pytrees of arrays, returning a pytree of arrays.
+    primals : tuple or list of pytree
+        Where to evaluate it.
+    tangents : tuple or list of pytree
+        The direction, with the structure, shapes and dtypes of `primals`. None stands for zero,
+        for a whole tree or for a leaf; it is the only tangent of a leaf that is not floating.
+    has_aux : bool
+        `fun` returns a pair: the output, and a pytree of whatever else is wanted from the run.
+
+    Returns
+    -------
+    out : pytree
+        ``fun(*primals)``.
+    out_dot : pytree
+        The derivative of `out` in the direction `tangents`; None for leaves that are not floating.
+    aux : pytree
+        Only with `has_aux`.
+
+    Raises
+    ------
+    ArgumentError
+        `primals` and `tangents` are not tuples or lists of the same length.
+    TreeMismatchError, ShapeError, DtypeError
+        A tangent is not like its primal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import funcgrad as fg
+    >>> out, out_dot = fg.jvp(np.sin, (0.0,), (2.0,))
+    >>> float(out), float(out_dot)
+    (0.0, 2.0)
+    """
+    origin = call_origin("jvp", fun)
+    _check_pair(primals, tangents, origin)
+    primals = tuple(primals)
+    leaves, treedef = tree.flatten(primals)
+    names = [f"argument {number}" for number in range(len(primals))]
+    differentiable_leaves(leaves, primals, names, transform="jvp")
+    dots = check_like(_as_zero(tangents, primals), primals, treedef, leaves, "tangent")
+    with ForwardTrace(origin) as trace:
+        traced = [
+            leaf if dot is None else trace.variable(leaf, dot)
+            for leaf, dot in zip(leaves, dots, strict=True)
+        ]
+        out, aux = _call(fun, tree.unflatten(treedef, traced), has_aux, trace)
+        out_leaves, out_treedef = tree.flatten(out)
+    values = [lower(leaf, trace) for leaf in out_leaves]
+    seen = {id(dot) for dot in dots}
+    out_dots = [
+        like(leaf._extra if type(leaf) is Tracer and leaf._trace is trace else None, value, seen)
+        if _has_tangent(value)
+        else None
+        for leaf, value in zip(out_leaves, values, strict=True)
+    ]
+    result = tree.unflatten(out_treedef, values), tree.unflatten(out_treedef, out_dots)
+    return (*result, aux) if has_aux else result
+
+
+def _has_tangent(value: Any) -> bool:
+    return isinstance(value, float | complex) or (
+        hasattr(value, "dtype") and getattr(value.dtype, "kind", "O") in "fc"
+    )
+
+
+def _as_zero(tangents: Sequence[Any], primals: Sequence[Any]) -> tuple[Any, ...]:
+    """Spell out a tangent of None for a whole argument leaf by leaf."""
+    return tuple(
+        tree.map(lambda _: None, primal) if tangent is None else tangent
+        for tangent, primal in zip(tangents, primals, strict=True)
+    )
+
+
+def _check_pair(primals: Any, tangents: Any, origin: Origin) -> None:
+    for what, value in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(value, tuple | list):
+            raise ArgumentError(
+                f"{what} of {origin.transform} must be a tuple or list with one item for each "
+                f"argument, got {describe(value)}",
+                where=user_line(),
+                fix=f"write {origin.transform}(f, (x,), (x_dot,))",
+            )
+    if len(primals) != len(tangents):
+        raise ArgumentError(
+            f"{origin.transform} got {len(primals)} primals but {len(tangents)} tangents",
+            where=user_line(),
+            fix="give one tangent for each primal; None stands for zero",
+        )
+
+
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """Evaluate `fun` and return its derivative as a linear function of tangents.
+
+    Parameters
+    ----------
+    fun : callable
+        Pure function of ``len(primals)`` pytrees of arrays, returning a pytree of arrays.
+    *primals : pytree of array_like
+        Where to linearize.
+    has_aux : bool
+        `fun` returns a pair: the output, and a pytree of whatever else is wanted from the run.
+
+    Returns
+    -------
+    out : pytree
+        ``fun(*primals)``.
+    pushforward : callable
+        Takes ``len(primals)`` tangents, like the primals; returns the tangent of `out`. Costs less
+        than `jvp` when called often, as `fun` is not run again; keeps the residuals alive.
+    aux : pytree
+        Only with `has_aux`.
+
+    Raises
+    ------
+    TreeMismatchError, ShapeError, DtypeError
+        From `pushforward`: a tangent is not like its primal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import funcgrad as fg
+    >>> out, pushforward = fg.linearize(lambda x: x**2, 3.0)
+    >>> out, pushforward(1.0), pushforward(10.0)
+    (9.0, 6.0, 60.0)
+    """
+    origin = call_origin("linearize", fun)
+    leaves, treedef = tree.flatten(primals)
+    names = [f"argument {number}" for number in range(len(primals))]
+    positions = differentiable_leaves(leaves, primals, names, transform="linearize")
+    leaves = [leaf.copy() if type(leaf) is np.ndarray else leaf for leaf in leaves]
+    with LinearTrace(origin) as trace:
+        traced = list(leaves)
+        for position in positions:
+            traced[position] = trace.variable(leaves[position], trace.new_index())
+        out, aux = _call(fun, tree.unflatten(treedef, traced), has_aux, trace)
+        out_leaves, out_treedef = tree.flatten(out)
+    numbers = [
+        leaf._extra if type(leaf) is Tracer and leaf._trace is trace else None
+        for leaf in out_leaves
+    ]
+    values = [lower(leaf, trace) for leaf in out_leaves]
+    out = tree.unflatten(out_treedef, values)
+    notes = trace.notes
+    own_primals = tree.unflatten(treedef, leaves)
+
+    def pushforward(*tangents: Any) -> Any:
+        """Push tangents of the primals forward to the output."""
+        _check_pair(own_primals, tangents, origin)
+        dots: dict[int, Any] = {}
+        seen = set()
+        checked = check_like(_as_zero(tangents, own_primals), own_primals, treedef, leaves, "tangent")
+        for number, position in enumerate(positions):
+            if checked[position] is not None:
+                seen.add(id(checked[position]))
+                dots[number] = checked[position]
+        with np.errstate(all="ignore"):
+            for number, push, parents in notes:
+                found = [None if parent is None else dots.get(parent) for parent in parents]
+                if all(dot is None for dot in found):
+                    continue
+                out_dot = push(found)
+                if type(number) is tuple:
+                    dots.update(
+                        (n, dot) for n, dot in zip(number, out_dot, strict=True) if dot is not None
+                    )
+                elif out_dot is not None:
+                    dots[number] = out_dot
+        out_dots = [
+            like(None if number is None else dots.get(number), value, seen)
+            if _has_tangent(value)
+            else None
+            for number, value in zip(numbers, values, strict=True)
+        ]
+        return tree.unflatten(out_treedef, out_dots)
+
+    return (out, pushforward, aux) if has_aux else (out, pushforward)

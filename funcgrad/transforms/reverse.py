@@ -1,0 +1,424 @@
+"""Reverse mode as users call it: `grad`, `value_and_grad` and `vjp`.
+
+Each runs the function once with tracers in the place of the floating leaves, which leaves a tape
+(`funcgrad.transforms.tape`), and walks it back.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from funcgrad import tree
+from funcgrad.core.convert import like
+from funcgrad.core.level import Origin
+from funcgrad.core.tracer import Tracer
+from funcgrad.core.zero import dtype_of, shape_of
+from funcgrad.errors import ArgumentError, DtypeError, ShapeError, describe, user_line
+from funcgrad.transforms.flat import (
+    Transformed,
+    call_origin,
+    check_like,
+    differentiable_leaves,
+    lower,
+    lower_tree,
+    select,
+)
+from funcgrad.transforms.tape import ReverseTrace, backward
+
+__all__ = ["grad", "value_and_grad", "vjp"]
+
+
+def grad(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] | None = None,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    argnames: str | Sequence[str] | None = None,
+) -> Callable[..., Any]:
+    """Make a function that computes the gradient of `fun`.
+
+    Parameters
+    ----------
+    fun : callable
+        Pure function of pytrees that returns a real scalar, of shape ``()``. Written in plain NumPy.
+    argnums : int or sequence of int, optional
+        Which positional arguments to differentiate with respect to; 0 unless `argnames` is given.
+    has_aux : bool
+        `fun` returns a pair: the scalar, and a pytree of whatever else is wanted from the run.
+    holomorphic : bool
+        `fun` is a holomorphic function of complex arguments; its complex derivative is computed.
+    allow_int : bool
+        Leave integer and boolean arrays among the differentiated arguments alone (None stands in
+        their place in the gradient), where they are an error otherwise.
+    argnames : str or sequence of str, optional
+        Arguments to differentiate with respect to, by name.
+
+    Returns
+    -------
+    callable
+        Takes the arguments of `fun`; returns the gradient: a pytree like the differentiated
+        argument, each leaf with the shape and dtype of its primal, and None for leaves that are not
+        floating. A tuple of them, those of `argnums` first, if a sequence was given (or
+        both). With `has_aux`, the pair of gradient and auxiliary output.
+
+    Raises
+    ------
+    DtypeError
+        A leaf is an integer or boolean array, an argument has no floating leaf, or the output is
+        not real.
+    ShapeError
+        The output is not a scalar.
+    ArgumentError
+        `argnums` or `argnames` do not fit the call.
+
+    See Also
+    --------
+    value_and_grad : the value too, at no extra cost.
+
+    Notes
+    -----
+    For a real function of a complex argument the gradient is ``df/dx - i df/dy``: its conjugate is
+    the direction of steepest ascent.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import funcgrad as fg
+    >>> fg.grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
+    array([2., 4.])
+    >>> fg.grad(fg.grad(np.sin))(0.0)
+    -0.0
+    """
+    return _Grad(grad, fun, argnums, has_aux, holomorphic, allow_int, argnames)
+
+
+def value_and_grad(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] | None = None,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    argnames: str | Sequence[str] | None = None,
+) -> Callable[..., Any]:
+    """Make a function that computes both the value of `fun` and its gradient.
+
+    Parameters
+    ----------
+    fun, argnums, has_aux, holomorphic, allow_int, argnames
+        As for `grad`.
+
+    Returns
+    -------
+    callable
+        Takes the arguments of `fun`; returns ``(value, gradient)``, or with `has_aux`
+        ``((value, aux), gradient)``. The value is the very one that `fun` returns.
+
+    Raises
+    ------
+    DtypeError, ShapeError, ArgumentError
+        As for `grad`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import funcgrad as fg
+    >>> def loss(params, x):
+    ...     return np.mean((x * params["w"] + params["b"]) ** 2)
+    >>> value, gradient = fg.value_and_grad(loss)({"w": 2.0, "b": 1.0}, np.array([0.0, 1.0]))
+    >>> float(value), gradient
+    (5.0, {'w': 3.0, 'b': 4.0})
+    """
+    return _ValueAndGrad(value_and_grad, fun, argnums, has_aux, holomorphic, allow_int, argnames)
+
+
+def _as_tuple(value: Any, kind: type, what: str, transform: str) -> tuple[Any, ...]:
+    parts = (value,) if isinstance(value, kind) else value
+    try:
+        parts = tuple(parts)
+    except TypeError:
+        parts = (None,)
+    for part in parts:
+        if not isinstance(part, kind) or isinstance(part, bool):
+            raise ArgumentError(
+                f"{what} of {transform} must be {kind.__name__} or a sequence of them, "
+                f"got {value!r}",
+                where=user_line(),
+                fix=f"write {what}=0" if kind is int else f'write {what}="name"',
+            )
+        if kind is int and part < 0:
+            raise ArgumentError(
+                f"{what} of {transform} cannot be negative, got {value!r}",
+                where=user_line(),
+                fix="count the positional arguments from 0",
+            )
+    if len(set(parts)) != len(parts):
+        raise ArgumentError(
+            f"{what} of {transform} names an argument twice: {value!r}",
+            where=user_line(),
+            fix="name each argument once",
+        )
+    return parts
+
+
+class _ValueAndGrad(Transformed):
+    transform = "value_and_grad"
+
+    def __init__(
+        self,
+        make: Callable[..., Any],
+        fun: Callable[..., Any],
+        argnums: int | Sequence[int] | None,
+        has_aux: bool,
+        holomorphic: bool,
+        allow_int: bool,
+        argnames: str | Sequence[str] | None,
+    ):
+        options = {
+            "argnums": argnums,
+            "has_aux": has_aux,
+            "holomorphic": holomorphic,
+            "allow_int": allow_int,
+            "argnames": argnames,
+        }
+        super().__init__(make, fun, options)
+        if argnums is None:
+            argnums = 0 if argnames is None else ()
+        self.argnums = _as_tuple(argnums, int, "argnums", self.transform)
+        self.argnames = _as_tuple(
+            () if argnames is None else argnames, str, "argnames", self.transform
+        )
+        # One gradient by itself, or a tuple of them.
+        self.alone = (isinstance(argnums, int) and argnames is None) or (
+            isinstance(argnames, str) and argnums == ()
+        )
+        self.has_aux = has_aux
+        self.holomorphic = holomorphic
+        self.allow_int = allow_int
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        value, aux, gradient = self.run(args, kwargs, call_origin(self.transform, self.fun))
+        return ((value, aux) if self.has_aux else value), gradient
+
+    def run(self, args: Any, kwargs: Any, origin: Origin) -> tuple[Any, Any, Any]:
+        """Return value, auxiliary output and gradient."""
+        chosen = select(self.fun, args, kwargs, self.argnums, self.argnames, self.transform)
+        leaves, treedef = tree.flatten(chosen.values)
+        positions = differentiable_leaves(
+            leaves,
+            chosen.values,
+            chosen.names,
+            transform=origin.transform,
+            allow_int=self.allow_int,
+            holomorphic=self.holomorphic,
+        )
+        with ReverseTrace(origin) as trace:
+            traced = list(leaves)
+            for position in positions:
+                traced[position] = trace.variable(leaves[position])
+            args, kwargs = chosen.replace(tree.unflatten(treedef, traced))
+            del traced
+            out = self.fun(*args, **kwargs)
+            del args, kwargs
+            aux = None
+            if self.has_aux:
+                if not isinstance(out, tuple) or len(out) != 2:
+                    raise ArgumentError(
+                        f"{origin.transform} with has_aux=True needs a function that returns a "
+                        f"pair (value, aux), got {describe(out)}",
+                        where=str(origin),
+                        fix="return value, aux",
+                    )
+                out, aux = out
+                aux = lower_tree(aux, trace)
+            value = lower(out, trace)
+            value, seed = self.check_output(value, origin)
+        bars: list[Any] = [None] * len(positions)
+        if type(out) is Tracer and out._trace is trace:
+            index = out._extra
+            del out
+            bars = backward(trace.take_tape(), {index: seed}, len(positions), consume=True)
+        gradients: list[Any] = [None] * len(leaves)
+        seen = {id(seed)}
+        for position, bar in zip(positions, bars, strict=True):
+            gradients[position] = like(bar, leaves[position], seen)
+        gradient = tree.unflatten(treedef, gradients)
+        return value, aux, gradient[0] if self.alone else gradient
+
+    def check_output(self, value: Any, origin: Origin) -> tuple[Any, Any]:
+        """Return the value and the cotangent to start from; raise unless it is a real scalar."""
+        if isinstance(value, float):  # np.float64 too, the usual case
+            if not self.holomorphic:
+                return value, 1.0
+        elif not isinstance(value, complex) and not hasattr(value, "dtype"):
+            raise _not_a_scalar(value, origin)
+        shape, dtype = shape_of(value), dtype_of(value)
+        if shape == (1,):
+            warnings.warn(
+                f"{origin.transform} takes the one element of an output of shape (1,) for a "
+                f"scalar; return y[0] or np.sum(y) from {origin.name}, which is one",
+                stacklevel=4,
+            )
+        elif shape != ():
+            raise ShapeError(
+                f"{origin.transform} needs a function that returns a scalar, got {describe(value)}",
+                where=str(origin),
+                fix="reduce the output with np.sum or np.mean, or use funcgrad.vjp "
+                "(a Jacobian: one pullback for each row)",
+            )
+        if self.holomorphic:
+            if dtype.kind != "c":
+                raise DtypeError(
+                    f"{origin.transform} with holomorphic=True needs a complex output, "
+                    f"got {describe(value)}",
+                    where=str(origin),
+                    fix="leave holomorphic=True away for a real function",
+                )
+        elif dtype.kind != "f":
+            fix = "return a float"
+            if dtype.kind == "c":
+                fix = "return np.real(y) or np.abs(y), or pass holomorphic=True if the function is"
+            raise DtypeError(
+                f"{origin.transform} needs a real floating-point output, got {describe(value)}",
+                where=str(origin),
+                fix=fix,
+            )
+        return value, np.ones(shape, dtype)[()]
+
+
+def _not_a_scalar(value: Any, origin: Origin) -> ArgumentError | DtypeError:
+    if value is None:
+        return ArgumentError(
+            f"{origin.name} returned None, and {origin.transform} needs a scalar",
+            where=str(origin),
+            fix="end the function with return",
+        )
+    if isinstance(value, tuple) and len(value) == 2 and shape_of(value[0]) == ():
+        return ArgumentError(
+            f"{origin.transform} needs a function that returns a scalar; the output is a pair "
+            "whose first item is one",
+            where=str(origin),
+            fix="pass has_aux=True if the second item is an auxiliary output",
+        )
+    return DtypeError(
+        f"{origin.transform} needs a function that returns a floating-point scalar, "
+        f"got {describe(value)}",
+        where=str(origin),
+        fix="return a single float, such as np.sum(y)",
+    )
+
+
+class _Grad(_ValueAndGrad):
+    transform = "grad"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        _, aux, gradient = self.run(args, kwargs, call_origin(self.transform, self.fun))
+        return (gradient, aux) if self.has_aux else gradient
+
+
+def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """Evaluate `fun` and return its pullback.
+
+    Parameters
+    ----------
+    fun : callable
+        Pure function of ``len(primals)`` pytrees of arrays, returning a pytree of arrays.
+    *primals : pytree of array_like
+        Where to linearize. Leaves are float or complex, of any shape; others pass through.
+    has_aux : bool
+        `fun` returns a pair: the output, and a pytree of whatever else is wanted from the run.
+
+    Returns
+    -------
+    out : pytree of array_like
+        ``fun(*primals)``.
+    pullback : callable
+        Takes a cotangent with the structure, shapes and dtypes of `out` (None for a part that
+        is zero, Python numbers where `out` is a scalar); returns a tuple of ``len(primals)``
+        cotangents, each like its primal. May be called any number of times.
+    aux : pytree
+        Only with `has_aux`.
+
+    Raises
+    ------
+    DtypeError
+        A leaf of `primals` is an integer or boolean array, and so has no tangent space; from
+        `pullback`: a cotangent has another dtype.
+    TreeMismatchError, ShapeError
+        From `pullback`: the cotangent is not shaped like `out`.
+
+    Notes
+    -----
+    A pullback costs a small constant times one run of `fun`, whatever the number of inputs [1]_.
+    The price is memory for the residuals, which live as long as `pullback` does.
+
+    References
+    ----------
+    .. [1] A. Griewank and A. Walther, *Evaluating Derivatives*, 2nd ed., SIAM, 2008.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import funcgrad as fg
+    >>> out, pullback = fg.vjp(np.sin, 0.0)
+    >>> pullback(2.0)
+    (2.0,)
+    """
+    origin = call_origin("vjp", fun)
+    leaves, treedef = tree.flatten(primals)
+    names = [f"argument {number}" for number in range(len(primals))]
+    positions = differentiable_leaves(leaves, primals, names, transform="vjp")
+    # The residuals outlive this call, and the caller may write to the arrays in the meantime.
+    leaves = [leaf.copy() if type(leaf) is np.ndarray else leaf for leaf in leaves]
+    with ReverseTrace(origin) as trace:
+        traced = list(leaves)
+        for position in positions:
+            traced[position] = trace.variable(leaves[position])
+        out = fun(*tree.unflatten(treedef, traced))
+        aux = None
+        if has_aux:
+            if not isinstance(out, tuple) or len(out) != 2:
+                raise ArgumentError(
+                    f"vjp with has_aux=True needs a function that returns a pair (out, aux), "
+                    f"got {describe(out)}",
+                    where=str(origin),
+                    fix="return out, aux",
+                )
+            out, aux = out
+            aux = lower_tree(aux, trace)
+        out_leaves, out_treedef = tree.flatten(out)
+        if not out_leaves:
+            raise ArgumentError(
+                f"{origin.name} returned {describe(out)}, which holds no array",
+                where=str(origin),
+                fix="end the function with return y",
+            )
+    numbers = [
+        leaf._extra if type(leaf) is Tracer and leaf._trace is trace else -1 for leaf in out_leaves
+    ]
+    values = [lower(leaf, trace) for leaf in out_leaves]
+    out = tree.unflatten(out_treedef, values)
+    tape = trace.take_tape()
+
+    def pullback(out_bar: Any) -> tuple[Any, ...]:
+        """Pull a cotangent of the output back to the primals."""
+        bars: dict[int, Any] = {}
+        seen = set()
+        for number, bar in zip(
+            numbers, check_like(out_bar, out, out_treedef, values, "cotangent"), strict=True
+        ):
+            if bar is not None and number >= 0:
+                seen.add(id(bar))
+                bars[number] = bars[number] + bar if number in bars else bar
+        pulled = backward(tape, bars, len(positions), consume=False)
+        result: list[Any] = [None] * len(leaves)
+        for position, bar in zip(positions, pulled, strict=True):
+            result[position] = like(bar, leaves[position], seen)
+        cotangents: tuple[Any, ...] = tree.unflatten(treedef, result)
+        return cotangents
+
+    return (out, pullback, aux) if has_aux else (out, pullback)
