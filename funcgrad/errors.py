@@ -15,6 +15,7 @@ __all__ = [
     "ArgumentError",
     "DtypeError",
     "FuncgradError",
+    "GradientCheckError",
     "MissingExtraError",
     "MissingRuleError",
     "MutationError",
@@ -90,6 +91,10 @@ class MutationError(FuncgradError, TypeError, ValueError):
 
 class MissingRuleError(FuncgradError, NotImplementedError, TypeError):
     """A NumPy function has no rule for the transform that reached it."""
+
+
+class GradientCheckError(FuncgradError, AssertionError):
+    """A derivative is not what finite differences of the function say."""
 
 
 class MissingExtraError(FuncgradError, ImportError):

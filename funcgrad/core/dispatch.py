@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.level import TracerBase, concrete, top_trace, traced_here
-from funcgrad.core.primitive import FUNCTIONS, UFUNCS, Elementwise, store
+from funcgrad.core.primitive import FUNCTIONS, UFUNCS, store
 from funcgrad.errors import MissingRuleError, MutationError, user_line
 
 __all__ = ["apply_binary", "apply_unary", "call_function", "call_ufunc", "discrete"]
@@ -41,9 +41,10 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
         return _call_method(ufunc, method, inputs, kwargs)
     primitive = UFUNCS.get(ufunc)
     if primitive is None:
-        raise missing(f"numpy.{ufunc.__name__}", inputs)
-    if not isinstance(primitive, Elementwise):
-        return primitive(*inputs, **kwargs)
+        handler = FUNCTIONS.get(ufunc)
+        if handler is None:
+            raise missing(f"numpy.{ufunc.__name__}", inputs)
+        return handler(*inputs, **kwargs)
     out = kwargs.pop("out", None)
     if out is not None and not any(isinstance(o, TracerBase) for o in out):
         _refuse_out(ufunc, out)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.level import TracerBase, top_trace
-from funcgrad.core.zero import fit, guarded
+from funcgrad.core.zero import guarded
 from funcgrad.errors import ArgumentError, MutationError, user_line
 
 __all__ = [
@@ -32,15 +32,17 @@ __all__ = [
     "Sample",
     "elementwise",
     "overrides",
+    "passes",
     "primitive",
     "register",
 ]
 
 Rule = Callable[..., Any]
 
-# NumPy function, ufunc method or operator -> what answers for it on traced arguments.
+# NumPy function, ufunc method or operator -> what answers for it on traced arguments; also ufuncs
+# that are not elementwise, such as np.matmul.
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
-# ufunc -> the primitive for a plain call of it.
+# ufunc -> the elementwise primitive for a plain call of it.
 UFUNCS: dict[Any, Callable[..., Any]] = {}
 # name -> everything that needs a test sample: primitives, and functions composed of them.
 DECLARED: dict[str, Any] = {}
@@ -52,14 +54,23 @@ class Sample:
     Parameters
     ----------
     *args
-        Positional arguments. Floating and complex arrays (also inside a list) are differentiated.
+        Positional arguments. Floating and complex arrays and NumPy scalars, also inside lists and
+        tuples, are differentiated; Python numbers are not unless `argnums` says so.
     fun : callable, optional
-        The NumPy function to call; by default the one that the primitive answers for.
+        The NumPy function to call; by default the first that the primitive answers for.
+    argnums : int or tuple of int, optional
+        The positional arguments to differentiate, in place of all that hold an array.
+    argnames : str or tuple of str, optional
+        Keyword arguments to differentiate too.
     kinks : bool
         The sample sits on a kink or a singularity, where finite differences say nothing: only the
         value, and the agreement of the modes with each other, are checked.
-    order : {0, 1, 2}
-        The highest order to check; 0 for functions that are piecewise constant.
+    order : {2, 1, 0}
+        The highest order to check; 0 for functions that are piecewise constant. A string is not
+        meant for the tests but is NumPy's keyword of that name (``order="F"``).
+    complex : bool
+        False if the call says something else of complex numbers than of real ones, though NumPy
+        takes them. Where NumPy raises TypeError, the tests see that by themselves.
     **kwargs
         Keyword arguments.
     """
@@ -68,15 +79,21 @@ class Sample:
         self,
         *args: Any,
         fun: Callable[..., Any] | None = None,
+        argnums: int | tuple[int, ...] | None = None,
+        argnames: str | tuple[str, ...] = (),
         kinks: bool = False,
-        order: int = 2,
+        order: int | str = 2,
+        complex: bool = True,
         **kwargs: Any,
     ):
         self.args = args
         self.fun = fun
+        self.argnums = (argnums,) if isinstance(argnums, int) else argnums
+        self.argnames = (argnames,) if isinstance(argnames, str) else argnames
         self.kinks = kinks
-        self.order = order
-        self.kwargs = kwargs
+        self.order = order if isinstance(order, int) else 2
+        self.complex = complex
+        self.kwargs = kwargs if isinstance(order, int) else {"order": order, **kwargs}
 
 
 class Primitive:
@@ -99,6 +116,24 @@ class Primitive:
         The result may share memory with the first argument.
     """
 
+    __slots__ = (
+        "_array_defaults",
+        "_arrays",
+        "_static_defaults",
+        "_statics",
+        "_variadic",
+        "canonical",
+        "doc",
+        "forward",
+        "jvp",
+        "may_alias",
+        "name",
+        "overridden",
+        "reason",
+        "samples",
+        "vjp",
+    )
+
     def __init__(self, forward: Callable[..., Any], *, name: str, may_alias: bool = False):
         self.forward = forward
         self.name = name
@@ -109,7 +144,7 @@ class Primitive:
         self.samples: Callable[..., Iterable[Sample]] | None = None
         self.overridden: tuple[Any, ...] = ()
         self.canonical: Callable[..., Any] | None = None
-        self.__doc__ = forward.__doc__
+        self.doc = forward.__doc__
         code = getattr(forward, "__code__", None)
         if code is not None:
             count = code.co_argcount
@@ -296,7 +331,7 @@ def register(made: Any, functions: Sequence[Any]) -> None:
     DECLARED[made.name] = made
     made.overridden = tuple(functions)
     for function in functions:
-        (UFUNCS if isinstance(function, np.ufunc) else FUNCTIONS)[function] = made
+        (UFUNCS if isinstance(made, Elementwise) else FUNCTIONS)[function] = made
 
 
 class Elementwise(Primitive):
@@ -307,6 +342,25 @@ class Elementwise(Primitive):
     `x`, `y` and `out`, say what it needs; nothing else is kept for the backward pass.
     """
 
+    # Slots are the fastest attributes, and the transforms read these for every operation.
+    __slots__ = (
+        "discrete",
+        "domain",
+        "keep0",
+        "keep1",
+        "kinds",
+        "nin",
+        "pull0",
+        "pull1",
+        "push0",
+        "push1",
+        "reasons",
+        "safe0",
+        "safe1",
+        "smooth",
+        "ufunc",
+    )
+
     def __init__(self, ufunc: np.ufunc, *, name: str, domain: Any, kinds: str):
         super().__init__(ufunc, name=name)
         self.ufunc = ufunc
@@ -314,17 +368,19 @@ class Elementwise(Primitive):
         self.domain = domain
         self.kinds = kinds
         self.discrete = False
+        self.smooth = False  # has a derivative in every argument
         self.reasons: dict[int, str] = {}
-        # For each argument: what to keep, and the products of both modes; `fit` ones also bring
-        # the cotangent to the shape and dtype of the primal.
+        # For each argument: what to keep; the products of both modes, called with (t, kept); and
+        # that of reverse mode once more, without the test that zero wins, which the short path of
+        # the backward pass makes itself.
         self.keep0: Any = None
         self.keep1: Any = None
         self.pull0: Rule | None = None
         self.pull1: Rule | None = None
         self.push0: Rule | None = None
         self.push1: Rule | None = None
-        self.fit0: Rule | None = None
-        self.fit1: Rule | None = None
+        self.safe0: Rule | None = None
+        self.safe1: Rule | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         # Through NumPy, whose dispatch knows `where=`, `dtype=` and `out=`.
@@ -348,6 +404,13 @@ class Elementwise(Primitive):
             return rule
 
         return declare
+
+    def def_identity(self, index: int = 0) -> None:
+        """Declare that the derivative in argument `index` is 1."""
+        setattr(self, f"pull{index}", passes)
+        setattr(self, f"safe{index}", passes)
+        setattr(self, f"push{index}", passes)
+        self._complete()
 
     def def_pull(self, index: int = 0) -> Callable[[Rule], Rule]:
         """Declare the reverse-mode product alone, where complex conjugation makes them differ."""
@@ -379,28 +442,34 @@ class Elementwise(Primitive):
     def _set(self, index: int, rule: Rule, mode: str) -> None:
         code = rule.__code__  # type: ignore[attr-defined]
         names = code.co_varnames[1 : code.co_argcount]
-        product = _product(rule, names)
-        setattr(self, f"{mode}{index}", product)
         keep = names[0] if len(names) == 1 else _PACK[names] if names else None
         before = getattr(self, f"keep{index}")
         assert before is None or before is keep, "both modes keep the same residuals"
         setattr(self, f"keep{index}", keep)
+        product = _of_kept(rule, len(names))
         if mode == "pull":
-            setattr(self, f"fit{index}", _fitted(product))
+            setattr(self, f"pull{index}", product)
+            setattr(self, f"safe{index}", guarded(product))
+        else:
+            setattr(self, f"push{index}", guarded(product))
+        self._complete()
+
+    def _complete(self) -> None:
+        self.smooth = self.pull0 is not None and (self.nin == 1 or self.pull1 is not None)
 
 
-def _product(rule: Rule, names: tuple[str, ...]) -> Callable[[Any, Any], Any]:
-    if not names:
-        return lambda t, kept: rule(t)  # linear with a constant factor: nothing can overflow
-    return guarded(rule, len(names) > 1)
+def passes(t: Any, kept: Any) -> Any:
+    """Be the product with the derivative 1; the transforms know it and do not call it."""
+    return t
 
 
-def _fitted(product: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    def fitted(t: Any, kept: Any) -> Any:
-        inner, shape, dtype = kept
-        return fit(product(t, inner), shape, dtype)
-
-    return fitted
+def _of_kept(rule: Rule, count: int) -> Callable[[Any, Any], Any]:
+    """Make ``product(t, kept)`` of a rule with `count` residuals as parameters."""
+    if rule is passes or count == 1:
+        return rule
+    if count == 0:
+        return lambda t, kept: rule(t)
+    return lambda t, kept: rule(t, *kept)
 
 
 # How several residuals are put together, by the names that a rule asks for.

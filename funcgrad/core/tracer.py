@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from funcgrad.core import assign
-from funcgrad.core.dispatch import call_function, call_ufunc, missing
+from funcgrad.core.dispatch import call_function, call_ufunc
 from funcgrad.core.level import TracerBase, concrete, traced_here
 from funcgrad.core.primitive import FUNCTIONS, UFUNCS
 from funcgrad.core.zero import dtype_of, shape_of
@@ -74,12 +74,12 @@ def _general_binary(op: Callable[[Any, Any], Any], ufunc: Any) -> tuple[Any, Any
     def forward(self: Tracer, other: Any) -> Any:
         if type(other) not in _OPERANDS and not _knows(other):
             return NotImplemented
-        return ufunc(self, other)
+        return (FUNCTIONS.get(ufunc) or ufunc)(self, other)
 
     def reflected(self: Tracer, other: Any) -> Any:
         if type(other) not in _OPERANDS and not _knows(other):
             return NotImplemented
-        return ufunc(other, self)
+        return (FUNCTIONS.get(ufunc) or ufunc)(other, self)
 
     return forward, reflected
 
@@ -204,7 +204,7 @@ class Tracer(TracerBase):
         if method == "__call__" and not kwargs:
             primitive = UFUNCS.get(ufunc)
             if primitive is None:
-                raise missing(f"numpy.{ufunc.__name__}", inputs)
+                return call_ufunc(ufunc, method, inputs, kwargs)
             count = len(inputs)
             if count == 1:
                 return self._trace.unary(primitive, ufunc, self)

@@ -20,7 +20,7 @@ __all__ = ["dtype_of", "fit", "guarded", "is_finite", "shape_of", "spread", "zer
 _ndarray = np.ndarray
 # The sum of squares is NaN or infinite if any element is. Without the dispatch to other arrays'
 # vdot, which takes as long as the product of short vectors.
-_vdot = getattr(np.vdot, "_implementation", np.vdot)
+vdot = getattr(np.vdot, "_implementation", np.vdot)
 _FLOAT = np.dtype(np.float64)
 _COMPLEX = np.dtype(np.complex128)
 
@@ -43,7 +43,9 @@ def is_finite(x: Any) -> bool:
     """Tell whether every element of `x` is finite; may say no when squares overflow."""
     x = concrete(x)
     if type(x) is _ndarray:
-        return isfinite(_vdot(x, x))
+        return isfinite(vdot(x, x))
+    if isinstance(x, float | complex | np.number):
+        return isfinite(x)  # type: ignore[arg-type]
     return bool(np.all(np.isfinite(x)))
 
 
@@ -62,30 +64,17 @@ def zero_wins(product: Any, t: Any) -> Any:
     zero = dtype_of(product).type(0)
     if isinstance(product, float | complex):  # a Python number stays one
         return product if t else type(product)(0)
-    return np.where(np.equal(t, 0), zero, product)[()]
+    chosen = np.where(np.equal(t, 0), zero, product)
+    return chosen[()] if isinstance(product, np.generic) else chosen
 
 
-def guarded(rule: Callable[..., Any], several: bool) -> Callable[[Any, Any], Any]:
-    """Make ``product(t, kept)`` of a rule ``product(t, residual, ...)``, in which zero wins.
+def guarded(product: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Make a product of a (co)tangent with a residual one in which zero wins."""
 
-    The test is written out here, without the call: this runs for nearly every operation.
-    """
-    if several:
+    def safe(t: Any, kept: Any) -> Any:
+        return zero_wins(product(t, kept), t)
 
-        def product(t: Any, kept: Any) -> Any:
-            made = rule(t, *kept)
-            if type(made) is _ndarray and isfinite(_vdot(made, made)):
-                return made
-            return zero_wins(made, t)
-    else:
-
-        def product(t: Any, kept: Any) -> Any:
-            made = rule(t, kept)
-            if type(made) is _ndarray and isfinite(_vdot(made, made)):
-                return made
-            return zero_wins(made, t)
-
-    return product
+    return safe
 
 
 def fit(x_bar: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:

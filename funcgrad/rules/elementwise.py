@@ -25,22 +25,16 @@ __all__: list[str] = []
 add = elementwise(np.add)
 
 
-@add.def_partial(0)
-def add_partial_x(t):
-    return t
+add.def_identity(0)
 
 
-@add.def_partial(1)
-def add_partial_y(t):
-    return t
+add.def_identity(1)
 
 
 subtract = elementwise(np.subtract)
 
 
-@subtract.def_partial(0)
-def subtract_partial_x(t):
-    return t
+subtract.def_identity(0)
 
 
 @subtract.def_partial(1)
@@ -85,9 +79,7 @@ def negative_partial(t):
 positive = elementwise(np.positive)
 
 
-@positive.def_partial()
-def positive_partial(t):
-    return t
+positive.def_identity()
 
 
 power = elementwise(np.power, domain=((0.5, 2.0), (-2.0, 2.0)))
@@ -148,9 +140,7 @@ def reciprocal_partial(t, out):
 remainder = elementwise(np.remainder, domain=((-2.0, 2.0), (2.5, 3.0)), kinds="f")
 
 
-@remainder.def_partial(0)
-def remainder_partial_x(t):
-    return t
+remainder.def_identity(0)
 
 
 @remainder.def_partial(1)
@@ -161,9 +151,7 @@ def remainder_partial_y(t, x, y):
 fmod = elementwise(np.fmod, domain=((3.0, 5.5), (2.0, 2.9)), kinds="f")
 
 
-@fmod.def_partial(0)
-def fmod_partial_x(t):
-    return t
+fmod.def_identity(0)
 
 
 @fmod.def_partial(1)

@@ -239,9 +239,10 @@ class _ValueAndGrad(Transformed):
             value, seed = self.check_output(value, origin)
         bars: list[Any] = [None] * len(positions)
         if type(out) is Tracer and out._trace is trace:
-            index = out._extra
+            start = trace.blank()
+            start[out._extra] = seed
             del out
-            bars = backward(trace.take_tape(), {index: seed}, len(positions), consume=True)
+            bars = backward(trace.take_tape(), start, len(positions), consume=True)
         gradients: list[Any] = [None] * len(leaves)
         seen = {id(seed)}
         for position, bar in zip(positions, bars, strict=True):
@@ -402,18 +403,18 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     ]
     values = [lower(leaf, trace) for leaf in out_leaves]
     out = tree.unflatten(out_treedef, values)
-    tape = trace.take_tape()
+    tape, count = trace.take_tape(), len(trace.blank())
 
     def pullback(out_bar: Any) -> tuple[Any, ...]:
         """Pull a cotangent of the output back to the primals."""
-        bars: dict[int, Any] = {}
+        bars: list[Any] = [None] * count
         seen = set()
         for number, bar in zip(
             numbers, check_like(out_bar, out, out_treedef, values, "cotangent"), strict=True
         ):
             if bar is not None and number >= 0:
                 seen.add(id(bar))
-                bars[number] = bars[number] + bar if number in bars else bar
+                bars[number] = bar if bars[number] is None else bars[number] + bar
         pulled = backward(tape, bars, len(positions), consume=False)
         result: list[Any] = [None] * len(leaves)
         for position, bar in zip(positions, pulled, strict=True):

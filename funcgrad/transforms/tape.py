@@ -19,16 +19,18 @@ leave it broadcast, or promoted.
 from __future__ import annotations
 
 import itertools
+from cmath import isfinite
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from funcgrad.core import assign
 from funcgrad.core.level import Origin, Trace
-from funcgrad.core.primitive import Elementwise, Primitive
+from funcgrad.core.primitive import Elementwise, Primitive, passes
 from funcgrad.core.tracer import Tracer, unwrap
-from funcgrad.core.zero import dtype_of, fit, shape_of
+from funcgrad.core.zero import dtype_of, fit, shape_of, vdot, zero_wins
 from funcgrad.errors import MissingRuleError, describe, user_line
 
 __all__ = ["ReverseTrace", "backward"]
@@ -64,6 +66,10 @@ class ReverseTrace(Trace):
         tape, self.tape = self.tape, []
         return tape
 
+    def blank(self) -> list[Any]:
+        """Return a list with room for the cotangent of every variable so far."""
+        return [None] * self.new_index()
+
     def variable(self, value: Any) -> Tracer:
         """Make an independent variable; they come first on the tape's numbering."""
         made = Tracer(self, value, self.new_index())
@@ -74,8 +80,10 @@ class ReverseTrace(Trace):
         """Record an elementwise function of one argument."""
         value = x._value
         out = fun(value)
-        if primitive.discrete:
-            return out
+        if not primitive.smooth:
+            if primitive.discrete:
+                return out
+            raise no_rule(primitive, "vjp", (value,), {})
         keep = primitive.keep0
         if keep == "x":
             kept = value
@@ -83,18 +91,15 @@ class ReverseTrace(Trace):
             kept = out
         else:
             kept = None if keep is None else keep(value, None, out)
-        if (
-            type(value) is type(out) is _ndarray
-            and value.dtype is out.dtype
-            or dtype_of(value) == dtype_of(out)
-        ):
-            pull = primitive.pull0
-        else:
-            pull, kept = primitive.fit0, (kept, shape_of(value), dtype_of(value))
-        if pull is None:
-            return self._unruled(primitive, 0, (x,), out)
         k = self.new_index()
-        self.record((k, pull, x._extra, kept))
+        kind = type(out)
+        if (
+            kind is type(value) and (value.dtype is out.dtype if kind is _ndarray else kind in _SCALARS)
+        ) or dtype_of(value) == dtype_of(out):
+            self.record((k, primitive.pull0, x._extra, kept))
+        else:
+            edge = partial(primitive.safe0, kept=kept), x._extra, shape_of(value), dtype_of(value)
+            self.record((k, (edge,)))
         return Tracer(self, out, k)
 
     def binary(
@@ -115,10 +120,19 @@ class ReverseTrace(Trace):
             else:
                 y = unwrap(y)
         out = fun(x, y)
-        if primitive.discrete:
-            return out
+        if not primitive.smooth:
+            if primitive.discrete:
+                return out
+            i, j = _ruled(primitive, i, j, (x, y))
+            if i < 0 and j < 0:
+                return out
+        # Is an argument like the result, so that its cotangent needs no sum and no cast?
         kind = type(out)
-        pull = pull2 = kept = kept2 = None
+        array = kind is _ndarray
+        if array:
+            shape, dtype = out.shape, out.dtype
+        plain = True
+        kept = kept2 = None
         if i >= 0:
             keep = primitive.keep0
             if keep == "y":
@@ -129,15 +143,11 @@ class ReverseTrace(Trace):
                 kept = out
             elif keep is not None:
                 kept = keep(x, y, out)
-            if type(x) is kind and (
-                kind in _SCALARS
-                or (kind is _ndarray and x.shape == out.shape and x.dtype is out.dtype)
+            if not (
+                type(x) is kind
+                and (x.shape == shape and x.dtype is dtype if array else kind in _SCALARS)
             ):
-                pull = primitive.pull0
-            else:
-                pull, kept = primitive.fit0, (kept, shape_of(x), dtype_of(x))
-            if pull is None and not self._unruled(primitive, 0, (x, y), True):
-                i = -1
+                plain = False
         if j >= 0:
             keep = primitive.keep1
             if keep == "x":
@@ -148,35 +158,26 @@ class ReverseTrace(Trace):
                 kept2 = out
             elif keep is not None:
                 kept2 = keep(x, y, out)
-            if type(y) is kind and (
-                kind in _SCALARS
-                or (kind is _ndarray and y.shape == out.shape and y.dtype is out.dtype)
+            if not (
+                type(y) is kind
+                and (y.shape == shape and y.dtype is dtype if array else kind in _SCALARS)
             ):
-                pull2 = primitive.pull1
-            else:
-                pull2, kept2 = primitive.fit1, (kept2, shape_of(y), dtype_of(y))
-            if pull2 is None:
-                self._unruled(primitive, 1, (x, y), None)
-                j = -1
-        if j < 0:
-            if i < 0:
-                return out
-            k = self.new_index()
-            self.record((k, pull, i, kept))
+                plain = False
+        k = self.new_index()
+        if not plain:
+            edges = []
+            if i >= 0:
+                edges.append((partial(primitive.safe0, kept=kept), i, shape_of(x), dtype_of(x)))
+            if j >= 0:
+                edges.append((partial(primitive.safe1, kept=kept2), j, shape_of(y), dtype_of(y)))
+            self.record((k, edges))
+        elif j < 0:
+            self.record((k, primitive.pull0, i, kept))
         elif i < 0:
-            k = self.new_index()
-            self.record((k, pull2, j, kept2))
+            self.record((k, primitive.pull1, j, kept2))
         else:
-            k = self.new_index()
-            self.record((k, pull, i, kept, pull2, j, kept2))
+            self.record((k, primitive.pull0, i, kept, primitive.pull1, j, kept2))
         return Tracer(self, out, k)
-
-    def _unruled(
-        self, primitive: Elementwise, index: int, args: Sequence[Any], out: Any
-    ) -> Any:
-        if index in primitive.reasons:
-            return out
-        raise no_rule(primitive, "vjp", args, {})
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Record any other operation."""
@@ -223,6 +224,16 @@ class ReverseTrace(Trace):
         return made
 
 
+def _ruled(primitive: Elementwise, i: int, j: int, args: Sequence[Any]) -> tuple[int, int]:
+    """Drop the arguments on which the result does not depend smoothly; raise if a rule is missing."""
+    for index, pull in enumerate((primitive.pull0, primitive.pull1)):
+        if pull is None and (i, j)[index] >= 0:
+            if index not in primitive.reasons:
+                raise no_rule(primitive, "vjp", args, {})
+            i, j = (-1, j) if index == 0 else (i, -1)
+    return i, j
+
+
 def no_rule(
     primitive: Primitive, mode: str, args: Sequence[Any], params: dict[str, Any]
 ) -> MissingRuleError:
@@ -236,15 +247,15 @@ def no_rule(
     )
 
 
-def backward(tape: list[Any], bars: dict[int, Any], wanted: int, *, consume: bool) -> list[Any]:
+def backward(tape: list[Any], bars: list[Any], wanted: int, *, consume: bool) -> list[Any]:
     """Pull the cotangents `bars` back through `tape`.
 
     Parameters
     ----------
     tape : list
         The nodes, in creation order.
-    bars : dict from int to array_like
-        The cotangent of each variable that has one; used up.
+    bars : list
+        The cotangent of each variable, None where there is none; used up.
     wanted : int
         Return the cotangents of variables 0 to `wanted` - 1.
     consume : bool
@@ -260,35 +271,59 @@ def backward(tape: list[Any], bars: dict[int, Any], wanted: int, *, consume: boo
     with np.errstate(all="ignore"):
         for _ in range(len(tape)):
             node = take()
-            k = node[0]
-            if type(k) is tuple:
-                out_bar = tuple(bars.pop(index, None) for index in k)
-                if all(bar is None for bar in out_bar):
-                    continue
-            else:
-                out_bar = bars.pop(k, None)
+            size = len(node)
+            if size == 4:  # one edge: nearly half of all nodes
+                k, pull, i, kept = node
+                out_bar = bars[k]
                 if out_bar is None:
                     continue
-            size = len(node)
-            if size == 4:
-                _, pull, i, kept = node
-                bar = pull(out_bar, kept)
-                before = bars.get(i)
+                bars[k] = None
+                if pull is passes:
+                    bar = out_bar
+                else:
+                    bar = pull(out_bar, kept)
+                    if type(bar) is not _ndarray or not isfinite(vdot(bar, bar)):
+                        bar = zero_wins(bar, out_bar)
+                before = bars[i]
                 bars[i] = bar if before is None else before + bar
             elif size == 7:
-                _, pull, i, kept, pull2, j, kept2 = node
+                k, pull, i, kept, pull2, j, kept2 = node
+                out_bar = bars[k]
+                if out_bar is None:
+                    continue
+                bars[k] = None
                 bar = pull(out_bar, kept)
-                before = bars.get(i)
+                bar2 = pull2(out_bar, kept2)
+                # Both have the shape of the result; one product tests them together.
+                if pull is not pull2 or pull is not passes:
+                    if (
+                        type(bar) is not _ndarray
+                        or type(bar2) is not _ndarray
+                        or not isfinite(vdot(bar, bar2))
+                    ):
+                        bar, bar2 = zero_wins(bar, out_bar), zero_wins(bar2, out_bar)
+                before = bars[i]
                 bars[i] = bar if before is None else before + bar
-                bar = pull2(out_bar, kept2)
-                before = bars.get(j)
-                bars[j] = bar if before is None else before + bar
+                before = bars[j]
+                bars[j] = bar2 if before is None else before + bar2
             else:
-                for pull, i, shape, dtype in node[1]:
+                k, edges = node
+                if type(k) is tuple:
+                    out_bar = tuple([bars[index] for index in k])
+                    if all(bar is None for bar in out_bar):
+                        continue
+                    for index in k:
+                        bars[index] = None
+                else:
+                    out_bar = bars[k]
+                    if out_bar is None:
+                        continue
+                    bars[k] = None
+                for pull, i, shape, dtype in edges:
                     bar = pull(out_bar)
                     if bar is not None:
                         if shape_of(bar) != shape or dtype_of(bar) != dtype:
                             bar = fit(bar, shape, dtype)
-                        before = bars.get(i)
+                        before = bars[i]
                         bars[i] = bar if before is None else before + bar
-    return [bars.get(i) for i in range(wanted)]
+    return bars[:wanted]

@@ -1,0 +1,17 @@
+"""Run all benchmarks: ``python benchmarks/run.py``. See README.md for how to read them."""
+
+from __future__ import annotations
+
+import eager
+import large
+import small
+
+if __name__ == "__main__":
+    small.imports()
+    small.trees()
+    small.keys()
+    eager.chains()
+    eager.mlp()
+    eager.rosenbrock()
+    large.long_chain()
+    large.wide_network()

@@ -1,0 +1,150 @@
+"""Teach a multilayer perceptron to read handwritten digits.
+
+Shows a whole training program in plain NumPy functions: parameters are a list of dicts, the
+model and its loss are functions of them, `fg.value_and_grad` turns the loss into one that also
+returns gradients, and `fg.optim.adam` turns gradients into updates. Random numbers come from
+explicit keys, so the same seed gives the same numbers.
+
+Prints a progress bar with the loss and the accuracy on held-out digits, saves a picture of the
+learning curves and of the digits it misread, and ends with a line `test accuracy: 0.xxxx`.
+"""
+
+import argparse
+import itertools
+import sys
+from pathlib import Path
+
+try:
+    import numpy as np
+    from matplotlib.figure import Figure
+    from tqdm import tqdm
+
+    import funcgrad as fg
+except ModuleNotFoundError as error:
+    sys.exit(f"This example needs {error.name}. To install it: pip install -e '.[examples]'")
+
+F = fg.nn.functional
+HERE = Path(__file__).parent
+SIZES = (784, 512, 256, 10)
+KEEP = 0.8  # dropout keeps this share of the hidden units
+SHIFT = 1  # training digits move by up to this many pixels each way
+
+
+def load_digits():
+    """Return flat images, float32 in 0..1, and labels: 8,000 to train on, 2,000 held out."""
+    with np.load(HERE / "data" / "mnist_10k.npz") as data:
+        images = data["images"].reshape(-1, 784).astype(np.float32) / 255
+        labels = data["labels"].astype(np.intp)
+    return (images[:8000], labels[:8000]), (images[8000:], labels[8000:])
+
+
+def init_params(key):
+    """Draw weights of variance 2 / fan-in (He et al., 2015), which suits relu."""
+    layers = []
+    for i, (n_in, n_out) in enumerate(itertools.pairwise(SIZES)):
+        w = fg.random.normal(fg.random.fold_in(key, i), (n_in, n_out)) * np.sqrt(2 / n_in)
+        layers.append({"w": w.astype(np.float32), "b": np.zeros(n_out, np.float32)})
+    return layers
+
+
+def predict(params, x, key=None):
+    """Return the logits of the images `x`; with a `key`, drop hidden units at random."""
+    *hidden, last = params
+    for i, layer in enumerate(hidden):
+        x = F.relu(x @ layer["w"] + layer["b"])
+        if key is not None:
+            kept = fg.random.bernoulli(fg.random.fold_in(key, i), KEEP, x.shape)
+            x = np.where(kept, x / KEEP, 0)
+    return x @ last["w"] + last["b"]
+
+
+def loss_fn(params, x, y, key=None):
+    """Return the mean cross-entropy of the true digits `y`."""
+    log_probs = F.log_softmax(predict(params, x, key))
+    return -np.mean(log_probs[np.arange(len(y)), y])
+
+
+def batches(key, images, labels, batch_size):
+    """Yield one epoch of batches in random order, each image moved at random."""
+    order_key, shift_key = fg.random.split(key)
+    padded = np.pad(images.reshape(-1, 28, 28), ((0, 0), (SHIFT, SHIFT), (SHIFT, SHIFT)))
+    moved = np.lib.stride_tricks.sliding_window_view(padded, (28, 28), axis=(1, 2))
+    down, right = fg.random.randint(shift_key, (2, len(images)), 0, 2 * SHIFT + 1)
+    order = fg.random.permutation(order_key, len(images))
+    for start in range(0, len(images), batch_size):
+        i = order[start : start + batch_size]
+        yield moved[i, down[i], right[i]].reshape(len(i), 784), labels[i]
+
+
+def train(args, train_set, test_set):
+    """Return trained parameters, and for each epoch (training loss, held-out loss, accuracy)."""
+    init_key, train_key = fg.random.split(fg.random.key(args.seed))
+    params = init_params(init_key)
+    optimizer = fg.optim.adam(args.lr)
+    state = optimizer.init(params)
+    loss_and_grads = fg.value_and_grad(loss_fn)
+    history = []
+    progress = tqdm(range(args.epochs), unit="epoch")
+    for epoch in progress:
+        data_key, dropout_key = fg.random.split(fg.random.fold_in(train_key, epoch))
+        losses = []
+        for step, (x, y) in enumerate(batches(data_key, *train_set, args.batch_size)):
+            loss, grads = loss_and_grads(params, x, y, fg.random.fold_in(dropout_key, step))
+            updates, state = optimizer.update(grads, state, params)
+            params = fg.optim.apply_updates(params, updates)
+            losses.append(loss)
+        x, y = test_set
+        accuracy = np.mean(np.argmax(predict(params, x), axis=1) == y)
+        history.append((np.mean(losses), loss_fn(params, x, y), accuracy))
+        progress.set_postfix(loss=f"{history[-1][0]:.4f}", accuracy=f"{accuracy:.4f}")
+    return params, history
+
+
+def draw(path, history, probs, images, labels):
+    """Save the learning curves, and below them the digits misread with most confidence."""
+    digits = np.argmax(probs, axis=1)
+    wrong = np.flatnonzero(digits != labels)
+    shown = wrong[np.argsort(-np.max(probs, axis=1)[wrong], kind="stable")][:24]
+    figure = Figure(figsize=(10, 8), layout="constrained")
+    curves, gallery = figure.subfigures(2, 1, height_ratios=(3, 4), hspace=0.04)
+    loss_axes, accuracy_axes = curves.subplots(1, 2)
+    train_loss, test_loss, accuracy = np.transpose(history)
+    epochs = np.arange(1, len(history) + 1)
+    loss_axes.semilogy(epochs, train_loss, ".-", label="training (moved, with dropout)")
+    loss_axes.semilogy(epochs, test_loss, ".-", label="held out")
+    loss_axes.legend(frameon=False)
+    loss_axes.set(title="Cross-entropy", xlabel="epoch")
+    accuracy_axes.plot(epochs, accuracy, ".-", color="C1")
+    accuracy_axes.set(title=f"Held-out accuracy: {accuracy[-1]:.2%} at the end", xlabel="epoch")
+    for axes in (loss_axes, accuracy_axes):
+        axes.grid(alpha=0.3)
+        axes.spines[["top", "right"]].set_visible(False)
+    gallery.suptitle(f"{len(wrong)} of {len(labels):,} misread; the {len(shown)} surest mistakes")
+    for n, axes in enumerate(gallery.subplots(3, 8).flat):
+        axes.axis("off")
+        if n < len(shown):
+            axes.imshow(images[shown[n]].reshape(28, 28), cmap="gray_r")
+            axes.set_title(f"{labels[shown[n]]} read as {digits[shown[n]]}", fontsize=10)
+    figure.savefig(path, dpi=120)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--batch-size", type=int, default=128)
+    parser.add_argument("--lr", type=float, default=1e-3, help="learning rate of Adam")
+    parser.add_argument("--out", type=Path, default=HERE / "mnist_mlp.png", help="the picture")
+    args = parser.parse_args()
+    if args.epochs < 1 or args.batch_size < 1:
+        parser.error("--epochs and --batch-size must be at least 1")
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    train_set, (images, labels) = load_digits()
+    params, history = train(args, train_set, (images, labels))
+    draw(args.out, history, F.softmax(predict(params, images)), images, labels)
+    print(f"learning curves and misread digits: {args.out}")
+    print(f"test accuracy: {history[-1][-1]:.4f}")
+
+
+if __name__ == "__main__":
+    main()
