@@ -11,6 +11,8 @@ import os
 import sys
 from types import CodeType
 
+import numpy as np
+
 __all__ = [
     "ArgumentError",
     "DtypeError",
@@ -25,6 +27,7 @@ __all__ = [
     "TreeMismatchError",
     "UnhashableTracerError",
     "describe",
+    "is_ours",
     "location",
     "user_line",
 ]
@@ -102,7 +105,7 @@ class MissingExtraError(FuncgradError, ImportError):
 
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_NUMPY = os.sep + "numpy" + os.sep
+_NUMPY = os.path.dirname(np.__file__) + os.sep
 
 
 def location(code: CodeType, line: int) -> str:
@@ -115,12 +118,16 @@ def location(code: CodeType, line: int) -> str:
     return f"{name if relative.startswith('..') else relative}:{line}"
 
 
+def is_ours(filename: str) -> bool:
+    """Tell whether a source file belongs to funcgrad or to NumPy."""
+    return filename.startswith((_PACKAGE, _NUMPY))
+
+
 def user_line() -> str:
     """Return the innermost line on the stack that is neither funcgrad's nor NumPy's."""
     frame = sys._getframe(1)
     while frame is not None:
-        name = frame.f_code.co_filename
-        if not name.startswith(_PACKAGE) and _NUMPY not in name:
+        if not is_ours(frame.f_code.co_filename):
             return location(frame.f_code, frame.f_lineno)
         frame = frame.f_back  # type: ignore[assignment]
     return "an unknown line"

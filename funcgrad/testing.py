@@ -10,14 +10,16 @@ first order again, of the function that forward or reverse mode computes.
 from __future__ import annotations
 
 import functools
+import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from funcgrad import tree
+from funcgrad.core.convert import like, zeros_like
 from funcgrad.core.zero import dtype_of, fit, shape_of
 from funcgrad.errors import ArgumentError, GradientCheckError, describe, user_line
 from funcgrad.transforms.flat import is_differentiable
@@ -30,6 +32,8 @@ __all__ = ["check_grads", "check_jvp", "check_vjp", "numerical_jvp"]
 _TOLERANCE = {np.float16: 3e-2, np.float32: 1e-3, np.float64: 1e-6, np.longdouble: 1e-6}
 # Steps of the differences: the largest, and how many, each a quarter of the one before.
 _STEPS = {np.float16: (0.25, 2), np.float32: (0.1, 3), np.float64: (0.02, 6)}
+_RATIO = 4
+_ENOUGH = 1e-11  # the estimated error at which to stop
 # With so few elements a failed check looks at each of them, to name the one that is wrong.
 _FEW = 64
 
@@ -91,10 +95,10 @@ def check_grads(
       fix:   see which of the functions it calls fails check_grads by itself; at a kink none can pass
     """
     args = _checked(args, "check_grads")
-    unknown = set((modes,) if isinstance(modes, str) else modes) - set(_RULES)
+    unknown = set((modes,) if isinstance(modes, str) else modes) - set(_MODES)
     if unknown or not modes:
         raise ArgumentError(
-            f"modes of check_grads must be some of {', '.join(map(repr, _RULES))}, got {modes!r}",
+            f"modes of check_grads must be some of {', '.join(map(repr, _MODES))}, got {modes!r}",
             where=user_line(),
             fix='write modes=("fwd", "rev")',
         )
@@ -151,7 +155,7 @@ def check_jvp(
         out, out_dot = f_jvp(point.rebuild(primals), point.rebuild(tangents, dots=True))
         return point.floating(out), point.floating(out_dot)
 
-    _check_push(point, flat_jvp, _Limits(atol, rtol, eps), "JVP", err_msg)
+    _check_push(point, flat_jvp, _Limits(atol, rtol, eps, err_msg))
 
 
 def check_vjp(
@@ -206,7 +210,7 @@ def check_vjp(
 
         return point.floating(out), flat_pullback
 
-    _check_pull(point, flat_vjp, _Limits(atol, rtol, eps), "VJP", err_msg)
+    _check_pull(point, flat_vjp, _Limits(atol, rtol, eps, err_msg))
 
 
 def numerical_jvp(
@@ -255,7 +259,7 @@ def numerical_jvp(
     point = _Point(f, _checked(primals, "numerical_jvp"))
     dots = tree.structure(tuple(primals)).flatten_up_to(tuple(tangents))
     dots = [dots[position] for position in point.positions]
-    dots = [_zero(x) if dot is None else dot for dot, x in zip(dots, point.values, strict=True)]
+    dots = [zeros_like(x) if dot is None else dot for dot, x in zip(dots, point.values, strict=True)]
     vector = point.differences(dots, eps)
     leaves, treedef = tree.flatten(point.fun(*point.args))
     pieces = list(_pieces(vector, [leaf for leaf in leaves if _is_floating(leaf)]))
@@ -301,6 +305,13 @@ class _Point:
         """Return the cotangents of the floating leaves from those of the arguments."""
         leaves = self.treedef.flatten_up_to(cotangents)
         return tuple(leaves[position] for position in self.positions)
+
+    def derived(self, fun: Any, dots: Sequence[Any], names: Sequence[str]) -> _Point:
+        """Return the point of a function of the leaves and of as many (co)tangents."""
+        made = _Point(fun, (*self.values, *dots), analytic=False)
+        made.__name__ = self.__name__
+        made.names = [*self.names, *names]
+        return made
 
     @staticmethod
     def floating(out: Any) -> tuple[Any, ...]:
@@ -358,72 +369,21 @@ class _Point:
         return _vector(out).imag / step
 
 
-def _recurse(
-    point: _Point, order: int, modes: tuple[str, ...], inner: tuple[str, ...], limits: _Limits
-) -> None:
-    for mode in modes:
-        check, rule, derived = _RULES[mode]
-        trail = (mode, *inner)
-        what = f"mode {mode}, order 1"
-        if inner:
-            what = f"mode {' over '.join(trail)}, order {len(trail)}"
-        check(point, functools.partial(rule, point), limits, mode, what)
-        if order > 1:
-            _recurse(derived(point), order - 1, modes, trail, limits)
-
-
-def _linearized(fun: Any, primals: Any, tangents: Any) -> tuple[Any, Any]:
-    out, pushforward = linearize(fun, *primals)
-    return out, pushforward(*tangents)
-
-
-def _pushed(rule: Callable[..., Any]) -> Callable[[_Point], _Point]:
-    """Make, of a point, the function that forward mode computes there, of primals and tangents."""
-
-    def derived(point: _Point) -> _Point:
-        def tangent(*both: Any) -> Any:
-            half = len(both) // 2
-            return rule(point, both[:half], both[half:])[1]
-
-        tangent.__name__ = point.__name__
-        dots = point.random_dots(np.random.default_rng(1))
-        made = _Point(tangent, (*point.values, *dots), analytic=False)
-        made.names = [*point.names, *(f"the tangent of {name}" for name in point.names)]
-        return made
-
-    return derived
-
-
-def _pulled(point: _Point) -> _Point:
-    """Make the function that reverse mode computes at a point, of primals and cotangents."""
-    count = len(point.values)
-
-    def gradient(*both: Any) -> Any:
-        out, pullback = vjp(point, *both[:count])
-        bars = (
-            fit(bar, shape_of(leaf), dtype_of(leaf))
-            for bar, leaf in zip(both[count:], out, strict=True)
-        )
-        return pullback(tuple(bars))
-
-    gradient.__name__ = point.__name__
-    rng = np.random.default_rng(2)
-    out = point(*point.values)
-    made = _Point(gradient, (*point.values, *(_random_like(rng, leaf) for leaf in out)), analytic=False)
-    made.names = [*point.names, *(f"the cotangent of output {i}" for i in range(len(out)))]
-    return made
-
-
 # One comparison in each mode
 
 
 class _Limits:
-    """The tolerances and the step that the user chose."""
+    """The tolerances and the step that the user chose, and a remark for messages."""
 
-    def __init__(self, atol: float | None, rtol: float | None, eps: float | None):
+    def __init__(self, atol: Any, rtol: Any, eps: Any, remark: str = ""):
         self.atol = atol
         self.rtol = rtol
         self.eps = eps
+        self.remark = remark
+
+    def noting(self, remark: str) -> _Limits:
+        """Return the same limits with another remark."""
+        return _Limits(self.atol, self.rtol, self.eps, remark)
 
     def excess(self, point: _Point, got: Any, expected: Any, scale: Any) -> Any:
         """Return by how much each element of `got` is off beyond what is allowed; inf for NaN."""
@@ -433,112 +393,283 @@ class _Limits:
         off = np.abs(got - expected) - (atol + rtol * scale)
         return np.where(np.isnan(off), np.inf, off)
 
+    def error(self, what: str, place: str, fix: str) -> GradientCheckError:
+        """Make the error, with the remark after the place."""
+        return GradientCheckError(what, where="; ".join(filter(None, (place, self.remark))), fix=fix)
 
-def _check_push(
-    point: _Point, rule: Callable[..., Any], limits: _Limits, mode: str, what: str
-) -> None:
+    def wrong(self, what: str, got: Any, expected: Any, place: str) -> GradientCheckError:
+        """Make the error for a number that is off."""
+        return self.error(
+            f"{what} is wrong: {got:.8g}, where differences give {expected:.8g}",
+            place,
+            "see which of the functions it calls fails check_grads alone (at a kink all do)",
+        )
+
+
+def _check_push(point: _Point, rule: Callable[..., Any], limits: _Limits) -> None:
     """Check the tangent along a random direction."""
+    what = f"the JVP of {point.__name__}"
+    primals = tuple(point.values)
+
+    def compare(dots: Sequence[Any]) -> tuple[Any, Any, Any]:
+        out, out_dot = rule(primals, tuple(dots))
+        _check_alike(out_dot, out, [f"output {i}" for i in range(len(out))], limits, what)
+        got, expected = _vector(out_dot), point.differences(dots, limits.eps)
+        return got, expected, limits.excess(point, got, expected, np.abs(expected))
+
     dots = point.random_dots(np.random.default_rng(0))
-    out, out_dot = rule(tuple(point.values), tuple(dots))
-    _check_value(point, out, mode, what)
-    got, expected = _vector(out_dot), point.differences(dots, limits.eps)
-    _check_count(point, out_dot, out, "tangent", mode, what)
-    excess = limits.excess(point, got, expected, np.abs(expected))
-    if not np.any(excess > 0):
+    out, _ = rule(primals, tuple(dots))
+    _check_value(point, out, limits, what)
+    if not np.any(compare(dots)[2] > 0):
         return
-    # Along the coordinates of one leaf at a time: which argument is it?
-    worst = None
+    # One argument at a time, to see which it is.
+    found = []
     for index, name in enumerate(point.names):
-        alone = [dot if i == index else _zero(dot) for i, dot in enumerate(dots)]
-        got_alone = _vector(rule(tuple(point.values), tuple(alone))[1])
-        expected_alone = point.differences(alone, limits.eps)
-        off = limits.excess(point, got_alone, expected_alone, np.abs(expected_alone))
-        if off.size and (worst is None or np.max(off) > worst[0]):
-            element = int(np.argmax(off))
-            worst = np.max(off), name, got_alone[element], expected_alone[element], element
-    assert worst is not None, "an excess has a size"
-    _, name, wrong, right, element = worst
-    place = f"{name}; {_output_element(out, element)}"
-    raise _failure(point, mode, wrong, right, place, what)
+        got, expected, excess = compare(_only(dots, index, dots[index]))
+        if excess.size:
+            k = int(np.argmax(excess))
+            place = f"{name}; {_element_name(out, k)}"
+            found.append((excess[k], limits.wrong(what, got[k], expected[k], place)))
+    raise max(found, key=_first)[1]
 
 
-def _check_pull(
-    point: _Point, rule: Callable[..., Any], limits: _Limits, mode: str, what: str
-) -> None:
+def _check_pull(point: _Point, rule: Callable[..., Any], limits: _Limits) -> None:
     """Check the gradient of a random combination of the outputs along a random direction."""
+    what = f"the VJP of {point.__name__}"
     rng = np.random.default_rng(0)
     dots = point.random_dots(rng)
     out, pullback = rule(*point.values)
-    _check_value(point, out, mode, what)
-    bars = tuple(_random_like(rng, leaf) for leaf in out)
-    pulled = pullback(bars)
-    for bar, x, name in zip(pulled, point.values, point.names, strict=True):
-        if shape_of(bar) != shape_of(x) or dtype_of(bar) != dtype_of(x):
-            raise GradientCheckError(
-                f"the VJP of {point.__name__} gives {describe(bar)} for an argument that is "
-                f"{describe(x)}",
-                where=f"{name}; {what}",
-                fix="return a cotangent of the shape and dtype of the primal",
-            )
-    weights = _vector(bars)
+    _check_value(point, out, limits, what)
+    out_bars = tuple(_random_like(rng, leaf) for leaf in out)
+    bars = pullback(out_bars)
+    _check_alike(bars, point.values, point.names, limits, what)
 
-    def compare(directions: Any) -> tuple[float, float, float]:
-        got = np.real(_vector(pulled) * _vector(directions))
-        expected = np.real(weights * point.differences(directions, limits.eps))
-        scale = float(np.sum(np.abs(got)) + np.sum(np.abs(expected)))
-        sums = float(np.sum(got)), float(np.sum(expected))
-        return *sums, float(limits.excess(point, *sums, scale))
+    def compare(dots: Sequence[Any]) -> tuple[Any, Any, Any]:
+        got = np.real(_vector(bars) * _vector(dots))
+        expected = np.real(_vector(out_bars) * point.differences(dots, limits.eps))
+        scale = np.sum(np.abs(got)) + np.sum(np.abs(expected))
+        got, expected = np.sum(got), np.sum(expected)
+        return got, expected, limits.excess(point, got, expected, scale)
 
-    got, expected, excess = compare(dots)
-    if not excess > 0:
+    if not compare(dots)[2] > 0:
         return
-    worst = None
-    for index, x in enumerate(point.values):
-        for element, direction in _coordinates(dots[index], x):
-            alone = [direction if i == index else _zero(dot) for i, dot in enumerate(dots)]
-            got, expected, excess = compare(alone)
-            if worst is None or excess > worst[0]:
-                place = point.names[index]
-                if element:
-                    place += f", element {list(element)}"
-                worst = excess, got, expected, place
-    assert worst is not None, "an excess has a size"
-    raise _failure(point, mode, worst[1], worst[2], worst[3], what)
+    # One argument at a time, and one element if there are few, to see which it is.
+    found = []
+    for index, name in enumerate(point.names):
+        for place, dot in _coordinates(name, dots[index]):
+            got, expected, excess = compare(_only(dots, index, dot))
+            found.append((excess, limits.wrong(what, got, expected, place)))
+    raise max(found, key=_first)[1]
 
 
-# Mode -> how it is checked, the transform, and the function of which it is the derivative next.
-_RULES: dict[str, tuple[Any, Any, Any]] = {
-    "fwd": (_check_push, jvp, _pushed(jvp)),
-    "rev": (_check_pull, vjp, _pulled),
-    "lin": (_check_push, _linearized, _pushed(_linearized)),
-}
-_CALLED = {"fwd": "JVP", "rev": "VJP", "lin": "linearization"}
+def _first(pair: tuple[Any, Any]) -> Any:
+    return pair[0]
 
 
-def _failure(
-    point: _Point, mode: str, got: Any, expected: Any, place: str, what: str
-) -> GradientCheckError:
-    return GradientCheckError(
-        f"the {_CALLED.get(mode, mode)} of {point.__name__} is wrong: {got:.7}, "
-        f"where differences give {expected:.7}",
-        where=f"{place}; {what}" if what else place,
-        fix="see which of the functions it calls fails check_grads by itself; at a kink none "
-        "can pass",
-    )
+def _only(dots: Sequence[Any], index: int, dot: Any) -> list[Any]:
+    """Return the direction `dot` in one leaf, and zero in all others."""
+    return [dot if i == index else zeros_like(other) for i, other in enumerate(dots)]
 
 
-def _check_value(point: _Point, out: Any, mode: str, what: str) -> None:
+def _check_alike(
+    dots: Sequence[Any], primals: Sequence[Any], names: list[str], limits: _Limits, what: str
+) -> None:
+    """Check that each tangent or cotangent has the shape and the dtype of its primal."""
+    if len(dots) != len(primals):
+        raise limits.error(
+            f"{what} gives {len(dots)} floating arrays where {len(primals)} are due",
+            ", ".join(names),
+            "return one for each, zeros where the derivative is zero",
+        )
+    for dot, primal, name in zip(dots, primals, names, strict=True):
+        if shape_of(dot) != shape_of(primal) or dtype_of(dot) != dtype_of(primal):
+            raise limits.error(
+                f"{what} gives {describe(dot)} for {describe(primal)}",
+                name,
+                "return an array of the shape and dtype of the primal",
+            )
+
+
+def _check_value(point: _Point, out: Sequence[Any], limits: _Limits, what: str) -> None:
+    """Check that the value computed along with the derivative is that of the function."""
     expected = point(*point.values)
-    if [describe(x)for x in out] == [describe(x) for x in expected] or all(
-        shape_of(a) == shape_of(b) and dtype_of(a) == dtype_of(b)
-        for a, b in zip(out, expected, strict=len(out) == len(expected))
-    ):
-        tolerance = _TOLERANCE[point.precision]
-        if np.allclose(_vector(out), _vector(expected), tolerance, tolerance, equal_nan=True):
-            return
-    raise GradientCheckError(
-        f"the {_CALLED.get(mode, mode)} of {point.__name__} gives another value than the function "
-        f"itself: {', '.join(map(describe, out))} for {', '.join(map(describe, expected))}",
-        where=what or "the value",
-        fix="compute the value by the same operations",
-    )
+    names = [f"output {i}" for i in range(len(expected))]
+    _check_alike(out, expected, names, limits, f"the value from {what}")
+    tolerance = _TOLERANCE[point.precision]
+    for got, right, name in zip(out, expected, names, strict=True):
+        if not np.allclose(got, right, tolerance, tolerance, equal_nan=True):
+            raise limits.error(
+                f"the value from {what} is not what the function returns",
+                name,
+                "compute it by the same operations",
+            )
+
+
+# The modes of check_grads
+
+
+def _recurse(
+    point: _Point, order: int, modes: Sequence[str], inner: tuple[str, ...], limits: _Limits
+) -> None:
+    for mode in modes:
+        check, rule, derived = _MODES[mode]
+        trail = (mode, *inner)
+        limits = limits.noting(f"mode {' over '.join(trail)}, order {len(trail)}")
+        check(point, functools.partial(rule, point), limits)
+        if order > 1:
+            _recurse(derived(point), order - 1, modes, trail, limits)
+
+
+def _linearized(fun: Any, primals: Any, tangents: Any) -> tuple[Any, Any]:
+    out, pushforward = linearize(fun, *primals)
+    return out, pushforward(*tangents)
+
+
+def _pushed(rule: Callable[..., Any], point: _Point) -> _Point:
+    """Return the function that forward mode computes, of primals and tangents."""
+
+    def tangent(*both: Any) -> Any:
+        half = len(both) // 2
+        return rule(point, both[:half], both[half:])[1]
+
+    dots = point.random_dots(np.random.default_rng(1))
+    return point.derived(tangent, dots, [f"the tangent of {name}" for name in point.names])
+
+
+def _pulled(point: _Point) -> _Point:
+    """Return the function that reverse mode computes, of primals and cotangents."""
+    count = len(point.values)
+
+    def gradient(*both: Any) -> Any:
+        out, pullback = vjp(point, *both[:count])
+        bars = zip(both[count:], out, strict=True)
+        return pullback(tuple(fit(bar, shape_of(leaf), dtype_of(leaf)) for bar, leaf in bars))
+
+    rng = np.random.default_rng(2)
+    bars = [_random_like(rng, leaf) for leaf in point(*point.values)]
+    return point.derived(gradient, bars, [f"the cotangent of output {i}" for i in range(len(bars))])
+
+
+# Mode -> how it is checked, the transform, and the function that it computes.
+_MODES: dict[str, tuple[Any, Any, Any]] = {
+    "fwd": (_check_push, jvp, functools.partial(_pushed, jvp)),
+    "rev": (_check_pull, vjp, _pulled),
+    "lin": (_check_push, _linearized, functools.partial(_pushed, _linearized)),
+}
+
+
+# Differences
+
+
+def _extrapolated(point: _Point, values: Any, dots: Any, eps: float | None) -> npt.NDArray[Any]:
+    """Extrapolate central differences to step 0, each element by itself."""
+    kind = point.precision if values is point.values else np.float64
+    largest, count = _STEPS.get(kind, _STEPS[np.float64])
+    step = largest if eps is None else eps
+    best: Any = None
+    least: Any = None
+    before: list[Any] = []
+    for _ in range(count):
+        ahead = _vector(point(*(_moved(x, dot, step) for x, dot in zip(values, dots, strict=True))))
+        back = _vector(point(*(_moved(x, dot, -step) for x, dot in zip(values, dots, strict=True))))
+        row = [(ahead - back) / (2 * step)]
+        if best is None:
+            best, least = row[0], np.full(row[0].shape, np.inf)
+        factor = 1.0
+        for k, coarser in enumerate(before):
+            factor *= _RATIO**2  # the error is a series in the square of the step
+            row.append(row[k] + (row[k] - coarser) / (factor - 1))
+            error = np.maximum(np.abs(row[k + 1] - row[k]), np.abs(row[k + 1] - coarser))
+            better = error < least
+            best, least = np.where(better, row[k + 1], best), np.where(better, error, least)
+        if np.all(least <= _ENOUGH * (1 + np.abs(best))):
+            break
+        before = row
+        step /= _RATIO
+    return best
+
+
+def _moved(x: Any, dot: Any, step: Any) -> Any:
+    moved = x + step * dot
+    return np.asarray(moved) if isinstance(x, np.ndarray) else moved  # 0-d: + makes a scalar
+
+
+def _vector(leaves: Sequence[Any]) -> npt.NDArray[Any]:
+    """Join all elements into one vector, in double precision."""
+    if not leaves:
+        return np.zeros(0)
+    parts = [np.ravel(leaf) for leaf in leaves]
+    return np.concatenate([part.astype(_widened(part[:0]).dtype) for part in parts])
+
+
+def _pieces(vector: npt.NDArray[Any], leaves: Sequence[Any]) -> Iterator[Any]:
+    """Part a vector into arrays of the shapes of `leaves`."""
+    start = 0
+    for leaf in leaves:
+        shape = shape_of(leaf)
+        stop = start + math.prod(shape)
+        piece = np.reshape(vector[start:stop], shape)
+        yield (piece.real if dtype_of(leaf).kind == "f" else piece)[()]
+        start = stop
+
+
+def _is_floating(leaf: Any) -> bool:
+    return is_differentiable(leaf) is True
+
+
+def _real_type(x: Any) -> Any:
+    return np.finfo(dtype_of(x)).dtype.type
+
+
+def _widened(x: Any) -> Any:
+    dtype = dtype_of(x)
+    if dtype.itemsize >= (16 if dtype.kind == "c" else 8):
+        return x
+    return x.astype(np.complex128 if dtype.kind == "c" else np.float64)
+
+
+def _random_like(rng: np.random.Generator, x: Any) -> Any:
+    """Return normal variates of the shape, dtype and kind of `x`."""
+    made: Any = rng.normal(size=shape_of(x))
+    if dtype_of(x).kind == "c":
+        made = made + 1j * rng.normal(size=shape_of(x))
+    return like(np.asarray(made), x, set())
+
+
+def _coordinates(name: str, dot: Any) -> Iterator[tuple[str, Any]]:
+    """Yield directions along one element each, or the whole leaf if it is large."""
+    shape = shape_of(dot)
+    if shape == () or math.prod(shape) > _FEW:
+        yield name, dot
+        return
+    for index in np.ndindex(*shape):
+        alone = np.zeros_like(dot)
+        alone[index] = dot[index]
+        yield f"{name}, element {list(index)}", alone
+
+
+def _element_name(out: Sequence[Any], k: int) -> str:
+    """Say which output, and which element of it, element `k` of the vector of all is."""
+    for i, leaf in enumerate(out):
+        size = math.prod(shape_of(leaf))
+        if k < size:
+            index = np.unravel_index(k, shape_of(leaf))
+            return f"output {i}" + (f", element {[int(n) for n in index]}" if index else "")
+        k -= size
+    raise AssertionError("k counts the elements of out")
+
+
+def _argument(path: Any) -> str:
+    inner = tree.keystr(path[1:])
+    return f"argument {path[0].idx}" + (f" at {inner}" if inner else "")
+
+
+def _checked(args: Any, name: str) -> tuple[Any, ...]:
+    if not isinstance(args, list | tuple):
+        raise ArgumentError(
+            f"args of {name} must be a tuple or list with one item for each argument, "
+            f"got {describe(args)}",
+            where=user_line(),
+            fix=f"write {name}(f, (x,))",
+        )
+    return tuple(args)

@@ -1,137 +1,254 @@
 """Assignment to traced arrays: a tracer is a handle on an immutable value.
 
 ``y[i] = v`` computes a new value by the primitive that answers for `operator.setitem`, and the
-handle `y` moves on to it. NumPy would also change every array that shares memory with `y`; a
-handle cannot, so assignment is refused where such an array is alive, and on the arguments of
-the transformed function, which belong to the caller.
+handle `y` moves on to it; whatever was computed from the old value keeps that. NumPy would also
+change every array that shares memory with `y`. Where such an array is alive, assignment is
+refused, and so it is on the arguments of the transformed function, which belong to the caller.
 
-Tracers that share memory share one `Alias`. Most arrays have none.
+Tracers that share memory share one `Alias`. Most arrays have none. Two things look like an
+assignment with a view alive and are none:
+
+- ``y[1:] += v`` takes a view, updates it in place and assigns it back. The update of the view
+  writes through to `y` (`update`), so the assignment that follows finds its work done.
+- ``y[1:] = y[:-1]`` and ``y += y.T`` hold a view while they assign. The view is spoilt instead
+  (`StaleTrace`): should a name hold it, its next use raises.
 """
 
 from __future__ import annotations
 
 import operator
+import sys
 import weakref
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from funcgrad.core.level import TracerBase, concrete, traced_here
+from funcgrad.core.level import Trace, TracerBase, concrete, traced_here
 from funcgrad.core.primitive import FUNCTIONS
 from funcgrad.core.zero import shape_of
-from funcgrad.errors import MutationError, ShapeError, describe, user_line
+from funcgrad.errors import MutationError, ShapeError, describe, is_ours, user_line
 
-__all__ = ["ARGUMENT", "Alias", "assign", "link", "move"]
+__all__ = ["ARGUMENT", "Alias", "assign", "link", "move", "update", "use_constant_trace"]
+
+_ndarray = np.ndarray
+
+
+class Member:
+    """One of the tracers that share memory, and what part of which other it is, if known."""
+
+    __slots__ = ("base", "index", "tracer")
+
+    def __init__(self, tracer: TracerBase, base: TracerBase | None, index: Any):
+        self.tracer = weakref.ref(tracer)
+        self.base = None if base is None else weakref.ref(base)
+        self.index = index
 
 
 class Alias:
     """The tracers that share one piece of memory, or the mark of a read-only argument."""
 
-    __slots__ = ("limit", "members", "read_only")
+    __slots__ = ("limit", "members", "read_only", "written")
 
     def __init__(self, *, read_only: bool = False):
         self.read_only = read_only
-        self.members: list[weakref.ref[TracerBase]] = []
+        self.members: list[Member] = []
         self.limit = 8
+        # The values of base and view after a write through the view, and the index of it.
+        self.written: tuple[Any, Any, Any] | None = None
 
-    def add(self, tracer: TracerBase) -> None:
-        """Let `tracer` share this memory."""
+    def add(self, tracer: TracerBase, base: TracerBase | None = None, index: Any = None) -> None:
+        """Let `tracer` share this memory, as ``base[index]`` if these are given."""
         tracer._alias = self
-        if self.read_only:
-            return
         if len(self.members) >= self.limit:  # a loop over the rows of an array makes many views
-            self.members = [member for member in self.members if member() is not None]
+            self.members = [member for member in self.members if member.tracer() is not None]
             self.limit = 2 * len(self.members) + 8
-        self.members.append(weakref.ref(tracer))
+        self.members.append(Member(tracer, base, index))
 
-    def others(self, tracer: TracerBase) -> list[TracerBase]:
-        """Return the tracers, other than `tracer`, that are still alive."""
-        alive = (member() for member in self.members)
-        return [other for other in alive if other is not None and other is not tracer]
+    def others(self, tracer: TracerBase, but: Any = None) -> list[TracerBase]:
+        """Return the tracers, other than `tracer` and `but`, that are still alive."""
+        alive = (member.tracer() for member in self.members)
+        return [
+            other
+            for other in alive
+            if other is not None and other is not tracer and other is not but
+        ]
+
+    def origin(self, view: TracerBase) -> tuple[TracerBase | None, Any]:
+        """Return the array that `view` is a part of, and the index of the part."""
+        for member in self.members:
+            if member.tracer() is view and member.base is not None:
+                return member.base(), member.index
+        return None, None
 
 
 # The alias of every argument of a transformed function, and of the views of one.
 ARGUMENT = Alias(read_only=True)
 
+# The trace of level 0, which lives above this module and enters itself here.
+_constants: list[Trace] = []
 
-def link(view: Any, base: Any) -> None:
-    """Note that `view`, just made from `base`, may share its memory."""
+
+def use_constant_trace(trace: Trace) -> None:
+    """Say which trace a handle belongs to when a plain value was assigned to all of it."""
+    _constants[:] = [trace]
+
+
+def link(view: Any, base: Any, params: Any) -> None:
+    """Note that `view`, just made from `base` with `params`, may share its memory.
+
+    A tuple of results is looked at one by one.
+    """
+    if type(view) is tuple:
+        for part in view:
+            link(part, base, params)
+        return
+    if type(view) is tuple:  # several results
+        for part in view:
+            link(part, base, params)
+        return
     if not isinstance(view, TracerBase) or not isinstance(base, TracerBase):
         return
-    below, above = concrete(view), concrete(base)
-    if type(below) is np.ndarray and type(above) is np.ndarray:
-        if not np.may_share_memory(below, above):
+    below = view._value
+    if base._alias is ARGUMENT and type(below) is _ndarray and below.base is base._value:
+        view._alias = ARGUMENT  # the usual case: part of an argument
+        return
+    if type(below) is not _ndarray:
+        below = concrete(below)
+        if not isinstance(below, _ndarray):
+            return  # a scalar is a value, whatever it was taken from
+    if below.base is None and below.flags.owndata:
+        # It is nobody's view; but np.real(x) of a real x, say, is x itself.
+        if below is not concrete(base):
             return
-    elif not isinstance(below, np.ndarray):
-        return  # a scalar is a value, whatever it was taken from
+    elif not _shares(below, concrete(base)):
+        return
     alias = base._alias
+    if alias is ARGUMENT:
+        view._alias = ARGUMENT
+        return
     if alias is None:
         alias = Alias()
         alias.add(base)
-    alias.add(view)
+    if "index" in params:
+        alias.add(view, base, params["index"])
+    else:
+        alias.add(view)
+
+
+def _shares(below: Any, above: Any) -> bool:
+    owner = below.base
+    if owner is above or below is above:
+        return True
+    if type(owner) is _ndarray and type(above) is _ndarray:
+        # NumPy makes all views of an array point to the one that owns the memory.
+        return owner is above.base
+    return bool(np.may_share_memory(below, above))
 
 
 def move(handle: TracerBase, new: Any) -> None:
-    """Make `handle` stand for the value of `new`."""
+    """Make `handle` stand for the value of `new`, which shares its memory with nobody."""
     if isinstance(new, TracerBase):
         handle._trace, handle._value, handle._extra = new._trace, new._value, new._extra
-    else:  # only a constant can be replaced by a constant
-        handle._value = new
-    if handle._alias is not None:
-        handle._alias = None
+    else:
+        handle._trace, handle._value, handle._extra = _constants[0], new, None
+    handle._alias = None
 
 
-def check_assignable(handle: TracerBase) -> None:
-    """Raise `MutationError` unless `handle` may be assigned to."""
-    alias = handle._alias
-    if alias is not None and alias.read_only:
+def check_assignable(handle: TracerBase, others: list[TracerBase]) -> None:
+    """Raise `MutationError` unless `handle` may be assigned to; `others` share its memory."""
+    if handle._alias is ARGUMENT:
         raise MutationError(
             "an argument of a transformed function (or a view of one) was assigned to in place",
-            where=f"{user_line()}; {traced_here(handle)}",
+            where=f"{user_line()}; {_named(handle)}, {traced_here(handle)}",
             fix="copy it first: y = x.copy(); y[i] = v. "
             "Or use y = funcgrad.at(x)[i].set(v), and x = x + y in place of x += y",
         )
-    others = [] if alias is None else alias.others(handle)
     if others:
-        raise MutationError(
-            "these two share memory: the array assigned to, and a view of it (or the array that "
-            "it is a view of)",
-            where=f"{user_line()}; {describe(concrete(handle))} and "
-            f"{describe(concrete(others[0]))}, traced by {handle._trace.origin}",
-            fix="copy one of them first: y = y.copy(); y[i] = v. "
-            "Or use y = funcgrad.at(y)[i].set(v)",
-        )
+        raise _sharing(handle, others[0])
     value = concrete(handle)
-    if shape_of(value) == () and not isinstance(value, np.ndarray):
+    if not isinstance(value, _ndarray) and shape_of(value) == ():
         raise MutationError(
             f"a scalar was assigned to in place: {describe(value)}",
             where=user_line(),
             fix="write x = v",
         )
-    if isinstance(value, np.ndarray) and not value.flags.writeable:
+    if isinstance(value, _ndarray) and not value.flags.writeable:
         raise MutationError(
             "assignment destination is read-only: it is a broadcast view",
-            where=f"{user_line()}; {traced_here(handle)}",
+            where=f"{user_line()}; {_named(handle)}, {traced_here(handle)}",
             fix="copy it first: y = y.copy(); y[i] = v",
         )
 
 
+def _sharing(handle: TracerBase, other: TracerBase) -> MutationError:
+    return MutationError(
+        "these two share memory, and one of them was assigned to in place, which would have to "
+        "change both",
+        where=f"{user_line()}; {_named(handle)}: {describe(concrete(handle))}, and "
+        f"{_named(other)}: {describe(concrete(other))}, traced by {handle._trace.origin}",
+        fix="copy one of them first: v = y[1:].copy(). Or use y = funcgrad.at(y)[i].set(v)",
+    )
+
+
+def _named(tracer: TracerBase) -> str:
+    """Return what the user's function calls `tracer`, or what it is without a name."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and is_ours(frame.f_code.co_filename):
+        frame = frame.f_back
+    if frame is not None:
+        for name, value in frame.f_locals.items():
+            if value is tracer:
+                return f"{name!r}"
+    return "an array without a name"
+
+
 def assign(handle: TracerBase, index: Any, value: Any) -> None:
     """Do ``handle[index] = value`` as a functional update, and move the handle on."""
-    check_assignable(handle)
+    alias = handle._alias
+    view = None
+    others: list[TracerBase] = []
+    if alias is not None and alias is not ARGUMENT:
+        if isinstance(value, TracerBase) and value._alias is alias and value is not handle:
+            if _is_written(alias, handle, index, value):
+                return
+            view = value
+        others = alias.others(handle, view)
+    check_assignable(handle, others)
     move(handle, FUNCTIONS[operator.setitem](handle, value, index=index))
+    if view is not None:
+        view._trace = StaleTrace(_sharing(handle, view), view._trace)
 
 
-def update(handle: TracerBase, new: Any) -> TracerBase:
-    """Do ``handle op= y``, where `new` is ``handle op y``: same shape, and cast to its dtype."""
-    shape, got = np.shape(concrete(handle)), np.shape(concrete(new))
+def update(handle: TracerBase, new: Any, operand: Any) -> TracerBase:
+    """Do ``handle op= operand``, where `new` is ``handle op operand``, of the same shape.
+
+    It is cast to the dtype of `handle`.
+    """
+    alias = handle._alias
+    base = index = view = None
+    others: list[TracerBase] = []
+    if alias is not None and alias is not ARGUMENT:
+        base, index = alias.origin(handle)
+        if (
+            isinstance(operand, TracerBase)
+            and operand._alias is alias
+            and operand is not handle
+            and operand is not base
+        ):
+            view = operand
+        others = alias.others(handle, view)
+        if len(others) == 1 and others[0] is base:
+            others = []  # the base can be written to as well
+        else:
+            base = None
+    check_assignable(handle, others)
+    shape, got = shape_of(concrete(handle)), shape_of(concrete(new))
     if got != shape:
         raise ShapeError(
             f"an in-place operation would change the shape from {shape} to {got}",
             where=f"{user_line()}; {traced_here(handle)}",
             fix="write x = x + y in place of x += y",
         )
-    check_assignable(handle)
     dtype = concrete(handle).dtype
     if concrete(new).dtype != dtype:
         if not np.can_cast(concrete(new).dtype, dtype, casting="same_kind"):
@@ -142,4 +259,49 @@ def update(handle: TracerBase, new: Any) -> TracerBase:
             )
         new = new.astype(dtype)
     move(handle, new)
+    if base is not None and alias is not None:
+        check_assignable(base, [])
+        move(base, FUNCTIONS[operator.setitem](base, new, index=index))
+        base._alias = handle._alias = alias  # they still share, as far as the user can see
+        alias.written = base._value, handle._value, index
+    if view is not None:
+        view._trace = StaleTrace(_sharing(handle, view), view._trace)
     return handle
+
+
+def _is_written(alias: Alias, base: TracerBase, index: Any, view: TracerBase) -> bool:
+    """Tell whether ``base[index]`` already is `view`, by a write through it."""
+    if alias.written is None:
+        return False
+    base_value, view_value, place = alias.written
+    return (
+        base._value is base_value
+        and view._value is view_value
+        and type(index) is type(place)
+        and _plain_index(index)
+        and bool(index == place)
+    )
+
+
+def _plain_index(index: Any) -> bool:
+    """Tell whether an index holds no array, so that it compares as a whole."""
+    if isinstance(index, tuple):
+        return all(map(_plain_index, index))
+    return not isinstance(index, _ndarray | list | TracerBase)
+
+
+class StaleTrace(Trace):
+    """The trace of a view whose base has been assigned to: any use of it raises."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: MutationError, before: Trace):
+        self.level = sys.maxsize  # above all others, so that it is asked whatever the operation
+        self.origin = before.origin
+        self.error = error
+
+    def escaped(self, *_: Any) -> NoReturn:
+        """Raise, whatever was to be done."""
+        raise type(self.error)(self.error.what, where=self.error.where, fix=self.error.fix)
+
+    process = unary = binary = escaped  # type: ignore[assignment]  # they take different arguments

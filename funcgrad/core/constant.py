@@ -35,12 +35,9 @@ class ConstantTrace(Trace):
         out = primitive.bind(*map(unwrap, args), **params)
         if primitive.reason is not None:
             return out
-        if isinstance(out, tuple):
-            wrapped = tuple(map(_wrap, out))
-        else:
-            wrapped = _wrap(out)
-            if primitive.may_alias:
-                assign.link(wrapped, args[0])
+        wrapped = tuple(map(_wrap, out)) if isinstance(out, tuple) else _wrap(out)
+        if primitive.may_alias:
+            assign.link(wrapped, args[0], params)
         return wrapped
 
     def unary(self, primitive: Elementwise, fun: Callable[[Any], Any], x: Any) -> Any:
@@ -48,15 +45,14 @@ class ConstantTrace(Trace):
         out = fun(unwrap(x))
         return out if primitive.reason is not None else _wrap(out)
 
-    def binary(
-        self, primitive: Elementwise, fun: Callable[[Any, Any], Any], x: Any, y: Any
-    ) -> Any:
+    def binary(self, primitive: Elementwise, fun: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
         """Compute on the values."""
         out = fun(unwrap(x), unwrap(y))
         return out if primitive.reason is not None else _wrap(out)
 
 
 CONSTANT = ConstantTrace()
+assign.use_constant_trace(CONSTANT)
 
 
 def _wrap(value: Any) -> Any:

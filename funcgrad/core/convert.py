@@ -6,15 +6,17 @@ Python float stays weakly typed, so an update with it does not turn float32 arra
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from funcgrad.core.level import TracerBase
+from funcgrad.core.level import TracerBase, concrete
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.zero import dtype_of, fit, shape_of
+from funcgrad.errors import DtypeError
 
-__all__ = ["like", "python_number", "zeros_like"]
+__all__ = ["like", "python_number", "refuse_kind", "zeros_like"]
 
 
 def _python_number(x: Any) -> Any:
@@ -42,6 +44,22 @@ def python_number_vjp(primals: Any, out: Any) -> Any:
         return fit(out_bar, (), dtype)
 
     return python_number_pullback
+
+
+def refuse_kind(value: Any, where: Callable[[], str]) -> None:
+    """Raise for the two kinds of array whose operators do not mean what those of arrays do."""
+    for base in type(value).__mro__:
+        if base is np.matrix or (base.__name__ == "MaskedArray" and "numpy" in base.__module__):
+            matrix = base is np.matrix
+            raise DtypeError(
+                f"a numpy.{'matrix' if matrix else 'ma.MaskedArray'} cannot be differentiated: "
+                f"{'x * y' if matrix else 'every operation'} means something else for it than "
+                "for an array",
+                where=where(),
+                fix="use np.asarray(x), and x @ y for the matrix product"
+                if matrix
+                else "use x.filled(0) with np.where, or the where= of np.sum and others",
+            )
 
 
 def zeros_like(primal: Any) -> Any:
@@ -78,7 +96,7 @@ def like(bar: Any, primal: Any, seen: set[int]) -> Any:
                 bar = bar.copy()
             seen.add(id(bar))
             return bar
-        if not isinstance(bar, TracerBase):
+        if isinstance(bar, np.generic | float | complex):
             return np.array(bar, dtype=primal.dtype)  # 0-d: operations made it a scalar
         return fit(bar, primal.shape, primal.dtype)
     if kind is float or kind is complex:
@@ -86,6 +104,20 @@ def like(bar: Any, primal: Any, seen: set[int]) -> Any:
             return python_number.bind(fit(bar, (), dtype_of(primal)))
         return kind(bar) if kind is complex else float(np.real(bar))
     bar = fit(bar, shape_of(primal), dtype_of(primal))
+    if isinstance(bar, np.ndarray | np.generic) and not isinstance(primal, np.generic | TracerBase):
+        return zeros_like(primal) + bar  # of another kind of array, which the primal is
     if isinstance(primal, np.generic) and isinstance(bar, np.ndarray | float | complex):
         return primal.dtype.type(bar)
+    if isinstance(primal, TracerBase):
+        return _own(bar, primal)
     return bar
+
+
+def _own(bar: Any, primal: TracerBase) -> Any:
+    """Return the derivative of a traced value, which may be assigned to and is nobody else's."""
+    if isinstance(bar, TracerBase):
+        value = concrete(bar)
+        if isinstance(value, np.ndarray) and not value.flags.writeable:
+            return np.copy(bar)
+        return type(bar)(bar._trace, bar._value, bar._extra)
+    return np.full_like(primal, bar) if isinstance(bar, np.ndarray) else bar

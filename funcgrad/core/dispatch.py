@@ -7,7 +7,7 @@ is an error at once: computing it on the bare values would give a zero gradient 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,23 +16,7 @@ from funcgrad.core.level import TracerBase, concrete, top_trace, traced_here
 from funcgrad.core.primitive import FUNCTIONS, UFUNCS, store
 from funcgrad.errors import MissingRuleError, MutationError, user_line
 
-__all__ = ["apply_binary", "apply_unary", "call_function", "call_ufunc", "discrete"]
-
-
-def apply_unary(fun: Callable[[Any], Any], primitive: Any, x: TracerBase) -> Any:
-    """Carry out an elementwise primitive of one argument, computing the value with `fun`."""
-    return x._trace.unary(primitive, fun, x)
-
-
-def apply_binary(fun: Callable[[Any, Any], Any], primitive: Any, x: Any, y: Any) -> Any:
-    """Carry out an elementwise primitive of two arguments, computing the value with `fun`."""
-    if isinstance(x, TracerBase):
-        trace = x._trace
-        if isinstance(y, TracerBase) and y._trace.level > trace.level:
-            trace = y._trace
-    else:
-        trace = y._trace
-    return trace.binary(primitive, fun, x, y)
+__all__ = ["call_function", "call_ufunc", "discrete"]
 
 
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Any) -> Any:
@@ -46,41 +30,35 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
             raise missing(f"numpy.{ufunc.__name__}", inputs)
         return handler(*inputs, **kwargs)
     out = kwargs.pop("out", None)
-    if out is not None and not any(isinstance(o, TracerBase) for o in out):
-        _refuse_out(ufunc, out)
     where = kwargs.pop("where", True)
-    dtype = kwargs.pop("dtype", None)
-    kwargs.pop("casting", None), kwargs.pop("order", None), kwargs.pop("subok", None)
-    if kwargs:
-        raise TypeError(f"{ufunc.__name__}() got unexpected keyword arguments {sorted(kwargs)}")
-    if dtype is not None and not primitive.discrete:
-        inputs = tuple(np.asanyarray(x) if not hasattr(x, "astype") else x for x in inputs)
-        inputs = tuple(x.astype(dtype) for x in inputs)
-    result = ufunc(*inputs)
+    # `dtype` and its like say how NumPy computes the value; the rules see what came of it.
+    fun = partial(ufunc, **kwargs) if kwargs else ufunc
+    trace = top_trace(inputs)
+    if trace is None:  # only `out` is traced
+        result = fun(*inputs)
+    elif len(inputs) == 1:
+        result = trace.unary(primitive, fun, *inputs)
+    else:
+        x, y = (np.asanyarray(a) if isinstance(a, list | tuple) else a for a in inputs)
+        result = trace.binary(primitive, fun, x, y)
     if where is not True:
         # Where the mask is false NumPy leaves `out` as it was, and without `out` whatever was in
         # memory: zeros are as good, and the same every time.
         before = np.zeros_like(concrete(result)) if out is None else out[0]
         result = np.where(where, result, before)
-    return result if out is None else store(result, out)
-
-
-def _refuse_out(ufunc: np.ufunc, out: tuple[Any, ...]) -> None:
-    raise MutationError(
-        f"out= of numpy.{ufunc.__name__} (or an operator such as a += b) would write a traced "
-        "value into a plain NumPy array",
-        where=user_line(),
-        fix="write a = a + b, or make the array with np.zeros_like(x) of a traced x "
-        "or with funcgrad.numpy.zeros",
-    )
+        if np.shape(result) == ():
+            result = result[()]  # a scalar, as ufuncs make of it
+    return result if out is None else store(result, out, stretch=True)
 
 
 def _call_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Any) -> Any:
     if method == "outer":
-        x, y = inputs
-        x = x if hasattr(x, "reshape") else np.asanyarray(x)
-        return ufunc(x.reshape(np.shape(x) + (1,) * np.ndim(y)), y, **kwargs)
+        # Python numbers become arrays here, of float64 whatever the other argument is.
+        x, y = (np.reshape(a, np.shape(a)) for a in inputs)
+        return ufunc(np.reshape(x, x.shape + (1,) * y.ndim), y, **kwargs)
     if method == "at":
+        if isinstance(inputs[0], TracerBase):
+            return FUNCTIONS[np.ufunc.at](ufunc, *inputs, **kwargs)
         raise MutationError(
             f"numpy.{ufunc.__name__}.at writes in place, which cannot be recorded",
             where=f"{user_line()}; " + _operands(inputs),
@@ -96,6 +74,9 @@ def call_function(fun: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     """Answer for a NumPy function that is not a ufunc, called with a traced argument."""
     handler = FUNCTIONS.get(fun)
     if handler is None:
+        trace = top_trace(_flat(args, kwargs))
+        if trace is not None and trace.level == 0:  # of constants there is no derivative to lose
+            return fun(*_below(args, trace), **_below(kwargs, trace))
         module = getattr(fun, "__module__", "numpy")
         raise missing(f"{module}.{getattr(fun, '__name__', fun)}", (*args, *kwargs.values()))
     return handler(*args, **kwargs)
@@ -138,6 +119,9 @@ def discrete(*functions: Any) -> None:
 
 # What is asked about an array, not of its elements.
 discrete(
+    np.array2string,
+    np.array_repr,
+    np.array_str,
     np.can_cast,
     np.common_type,
     np.iscomplexobj,

@@ -12,15 +12,36 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Sequence
-from types import CodeType
+from types import CodeType, TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from funcgrad.errors import TracerLeakError, describe, location, user_line
+from funcgrad.errors import (
+    TracerConversionError,
+    TracerLeakError,
+    describe,
+    location,
+    user_line,
+)
 
 if TYPE_CHECKING:
     from funcgrad.core.primitive import Elementwise, Primitive
 
-__all__ = ["Origin", "Trace", "TracerBase", "concrete", "is_tracing", "top_trace", "traced_here"]
+__all__ = [
+    "FIX_ASSIGNMENT",
+    "Origin",
+    "Trace",
+    "TracerBase",
+    "concrete",
+    "escaped",
+    "is_tracing",
+    "top_trace",
+    "traced_here",
+]
+
+FIX_ASSIGNMENT = (
+    "in the line that makes the array write np.zeros_like(x) of a traced x, or "
+    "funcgrad.numpy.zeros(shape); or join the parts with np.stack or np.concatenate"
+)
 
 _next_level = itertools.count(1).__next__
 _active = threading.local()
@@ -42,6 +63,17 @@ class Origin:
         return f"{self.transform}({self.name}){at}"
 
 
+def escaped(origin: Origin, *_: Any) -> NoReturn:
+    """Raise, and say which transform a tracer escaped from; whatever was to be done with it."""
+    raise TracerLeakError(
+        f"a value traced by {origin.transform}({origin.name}) "
+        "was used after that call had ended: it escaped",
+        where=f"{user_line()}; the value was traced by {origin}",
+        fix="return it from the function (with has_aux=True beside the result) "
+        "instead of storing it",
+    )
+
+
 class Trace:
     """One transform in progress. Subclasses say what becomes of each operation.
 
@@ -58,9 +90,24 @@ class Trace:
         _active.depth = getattr(_active, "depth", 0) + 1
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         _active.depth -= 1
         self.close()
+        # ``a[0] = x`` with an ndarray `a` asks for float(x), and NumPy hides our answer behind
+        # "setting an array element with a sequence".
+        if kind is ValueError and error is not None:
+            cause = error.__cause__
+            if isinstance(cause, TracerConversionError):
+                raise TracerConversionError(
+                    "an element of a plain NumPy array cannot be a traced value",
+                    where=cause.where,
+                    fix=FIX_ASSIGNMENT,
+                ).with_traceback(traceback) from None
 
     def close(self) -> None:
         """Make every later use of this trace's tracers raise, and free what they kept alive."""
@@ -79,15 +126,9 @@ class Trace:
         """Short path of `process` for an elementwise function of two arguments."""
         raise NotImplementedError
 
-    def escaped(self, *args: Any) -> NoReturn:
-        """Stand in for the recording method of a closed trace: raise, and say who escaped."""
-        raise TracerLeakError(
-            f"a value traced by {self.origin.transform}({self.origin.name}) "
-            "was used after that call had ended: it escaped",
-            where=f"{user_line()}; the value was traced by {self.origin}",
-            fix="return it from the function (with has_aux=True beside the result) "
-            "instead of storing it",
-        )
+    def escaped(self) -> NoReturn:
+        """Raise, because a tracer of this trace was used after it had been closed."""
+        escaped(self.origin)
 
 
 class TracerBase:

@@ -18,9 +18,16 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.level import TracerBase, top_trace
-from funcgrad.core.zero import guarded
-from funcgrad.errors import ArgumentError, MutationError, user_line
+from funcgrad.core.level import TracerBase, top_trace, traced_here
+from funcgrad.core.zero import dtype_of, guarded, shape_of
+from funcgrad.errors import (
+    ArgumentError,
+    DtypeError,
+    MutationError,
+    ShapeError,
+    describe,
+    user_line,
+)
 
 __all__ = [
     "DECLARED",
@@ -43,7 +50,7 @@ Rule = Callable[..., Any]
 # that are not elementwise, such as np.matmul.
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 # ufunc -> the elementwise primitive for a plain call of it.
-UFUNCS: dict[Any, Callable[..., Any]] = {}
+UFUNCS: dict[Any, Elementwise] = {}
 # name -> everything that needs a test sample: primitives, and functions composed of them.
 DECLARED: dict[str, Any] = {}
 
@@ -239,19 +246,49 @@ class Primitive:
         self.reason = reason
 
 
-def store(result: Any, out: Any) -> Any:
-    """Write `result` into the array given as ``out=``, as a functional update of a traced one."""
+def store(result: Any, out: Any, *, stretch: bool = False) -> Any:
+    """Write `result` into the array given as ``out=``, as a functional update of a traced one.
+
+    Parameters
+    ----------
+    result : array_like or tuple of array_like
+        What was computed.
+    out : array, or tuple of arrays and None
+        Where to write it.
+    stretch : bool
+        Whether `result` is broadcast to the shape of `out`: ufuncs do that, others do not.
+    """
+    if isinstance(result, tuple):
+        if not isinstance(out, tuple):
+            out = (out,)
+        return tuple(
+            part if target is None else store(part, target, stretch=stretch)
+            for part, target in zip(result, out, strict=True)
+        )
     (out,) = out if isinstance(out, tuple) else (out,)
-    if isinstance(out, TracerBase):
-        out[...] = result
-        return out
-    if top_trace((result,)) is None:  # nothing to lose
-        out[...] = result
+    shape, want = shape_of(result), shape_of(out)
+    if shape != want and not (stretch and len(shape) <= len(want)):
+        raise ShapeError(
+            f"out= has shape {want}, but the result has shape {shape}",
+            where=user_line(),
+            fix="leave out= away and use the result",
+        )
+    if not np.can_cast(dtype_of(result), dtype_of(out), "same_kind"):
+        raise DtypeError(
+            f"out= is of {dtype_of(out)}, to which the result, {dtype_of(result)}, cannot be cast",
+            where=user_line(),
+            fix="leave out= away and use the result",
+        )
+    trace = top_trace((result,))
+    if isinstance(out, TracerBase) or trace is None or trace.level == 0:  # nothing to lose
+        target: Any = out
+        target[...] = result
         return out
     raise MutationError(
-        "out= is a plain NumPy array, which cannot hold a traced value",
-        where=user_line(),
-        fix="leave out= away and use the result, or make the array with np.zeros_like(x) of a traced x",
+        "out= (or an operator such as a += b) would write a traced value into a plain NumPy array",
+        where=f"{user_line()}; the array is {describe(out)}, the value {traced_here(result)}",
+        fix="leave out= away and write a = a + b, or make the array with np.zeros_like(x) of a "
+        "traced x or with funcgrad.numpy.zeros",
     )
 
 
@@ -348,7 +385,6 @@ class Elementwise(Primitive):
         "domain",
         "keep0",
         "keep1",
-        "kinds",
         "nin",
         "pull0",
         "pull1",
@@ -361,12 +397,11 @@ class Elementwise(Primitive):
         "ufunc",
     )
 
-    def __init__(self, ufunc: np.ufunc, *, name: str, domain: Any, kinds: str):
+    def __init__(self, ufunc: np.ufunc, *, name: str, domain: Any):
         super().__init__(ufunc, name=name)
         self.ufunc = ufunc
         self.nin = ufunc.nin
         self.domain = domain
-        self.kinds = kinds
         self.discrete = False
         self.smooth = False  # has a derivative in every argument
         self.reasons: dict[int, str] = {}
@@ -485,7 +520,6 @@ def elementwise(
     ufunc: np.ufunc,
     *,
     domain: Any = (-2.0, 2.0),
-    kinds: str = "fc",
     also: tuple[np.ufunc, ...] = (),
 ) -> Elementwise:
     """Declare the primitive of a ufunc whose derivative is an elementwise factor.
@@ -496,9 +530,7 @@ def elementwise(
         Of one or two arguments and one result.
     domain : pair of float, or one pair for each argument
         Where the tests draw the arguments from.
-    kinds : str
-        The kinds of dtype that the ufunc takes: ``"f"``, ``"fc"``.
     """
-    made = Elementwise(ufunc, name=ufunc.__name__, domain=domain, kinds=kinds)
+    made = Elementwise(ufunc, name=ufunc.__name__, domain=domain)
     register(made, (ufunc, *also))
     return made

@@ -9,15 +9,19 @@ derivative.
 
 from __future__ import annotations
 
+import math
 import operator
+import sys
 from collections.abc import Callable, Iterator
+from opcode import opname
 from typing import Any, NoReturn
 
 import numpy as np
 
 from funcgrad.core import assign
+from funcgrad.core.convert import refuse_kind
 from funcgrad.core.dispatch import call_function, call_ufunc
-from funcgrad.core.level import TracerBase, concrete, traced_here
+from funcgrad.core.level import FIX_ASSIGNMENT, TracerBase, concrete, traced_here
 from funcgrad.core.primitive import FUNCTIONS, UFUNCS
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import (
@@ -29,12 +33,17 @@ from funcgrad.errors import (
 
 __all__ = ["Tracer", "unwrap"]
 
+_ASTYPE = getattr(np, "astype", np.ndarray.astype)  # NumPy 2.0 has the method alone
+
 # What an operator takes beside tracers; anything else may have its own idea of `x * y`.
-_OPERANDS = {np.ndarray, float, int, bool, complex, list, tuple}
+_OPERANDS = {np.ndarray, float, int, bool, complex}
 
 
 def _knows(other: Any) -> bool:
-    if isinstance(other, np.generic | np.ndarray | TracerBase):
+    if isinstance(other, np.ndarray):
+        refuse_kind(other, user_line)
+        return True
+    if isinstance(other, np.generic | TracerBase | list | tuple):
         return True
     return getattr(type(other), "__array_ufunc__", None) is not None
 
@@ -48,16 +57,35 @@ def _binary(ufunc: Any, op: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
         if kind is Tracer:
             if other._trace.level > trace.level:
                 trace = other._trace
-        elif kind not in _OPERANDS and not _knows(other):
-            return NotImplemented
+        elif kind not in _OPERANDS:
+            if kind is list or kind is tuple:
+                other = np.asanyarray(other)
+            elif not _knows(other):
+                return NotImplemented
         return trace.binary(UFUNCS[ufunc], op, self, other)
 
     def reflected(self: Tracer, other: Any) -> Any:
-        if type(other) not in _OPERANDS and not _knows(other):
-            return NotImplemented
+        kind = type(other)
+        if kind not in _OPERANDS:
+            if kind is list or kind is tuple:
+                other = np.asanyarray(other)
+            elif not _knows(other):
+                return NotImplemented
         return self._trace.binary(UFUNCS[ufunc], op, other, self)
 
     return forward, reflected
+
+
+def _comparison(ufunc: Any, op: Callable[[Any, Any], Any]) -> Any:
+    compare, _ = _binary(ufunc, op)
+
+    def forward(self: Tracer, other: Any) -> Any:
+        kind = type(other)
+        if kind.__module__ == "builtins" and kind not in _OPERANDS:
+            return op(concrete(self), other)  # None, a string, ...: no operands, but comparable
+        return compare(self, other)
+
+    return forward
 
 
 def _in_place(op: Callable[[Any, Any], Any]) -> Any:
@@ -65,19 +93,23 @@ def _in_place(op: Callable[[Any, Any], Any]) -> Any:
         # A scalar is a value, and x += y makes a new one; an array changes, for all who hold it.
         if not isinstance(concrete(self), np.ndarray):
             return NotImplemented
-        return assign.update(self, op(self, other))
+        return assign.update(self, op(self, other), other)
 
     return update
 
 
 def _general_binary(op: Callable[[Any, Any], Any], ufunc: Any) -> tuple[Any, Any]:
     def forward(self: Tracer, other: Any) -> Any:
-        if type(other) not in _OPERANDS and not _knows(other):
+        if isinstance(other, list | tuple):
+            other = np.asanyarray(other)
+        elif type(other) not in _OPERANDS and not _knows(other):
             return NotImplemented
         return (FUNCTIONS.get(ufunc) or ufunc)(self, other)
 
     def reflected(self: Tracer, other: Any) -> Any:
-        if type(other) not in _OPERANDS and not _knows(other):
+        if isinstance(other, list | tuple):
+            other = np.asanyarray(other)
+        elif type(other) not in _OPERANDS and not _knows(other):
             return NotImplemented
         return (FUNCTIONS.get(ufunc) or ufunc)(other, self)
 
@@ -171,9 +203,9 @@ class Tracer(TracerBase):
         return np.imag(self)
 
     @property
-    def flat(self) -> Iterator[Any]:
-        """An iterator over the elements."""
-        return iter(np.ravel(self))
+    def flat(self) -> Any:
+        """The elements in order, to iterate over or to index."""
+        return np.ravel(self)
 
     def __len__(self) -> int:
         shape = self.shape
@@ -187,9 +219,13 @@ class Tracer(TracerBase):
         return (self[i] for i in range(self.shape[0]))
 
     def __contains__(self, value: Any) -> bool:
+        if not self.shape and not isinstance(concrete(self), np.ndarray):
+            raise TypeError("a number is not iterable")
         return bool(np.any(self == value))
 
     def __repr__(self) -> str:
+        if self._trace.level == 0:
+            return f"Traced({self._value!r}, a constant)"
         return f"Traced({concrete(self)!r}, by {self._trace.origin})"
 
     def __str__(self) -> str:
@@ -197,6 +233,25 @@ class Tracer(TracerBase):
 
     def __format__(self, spec: str) -> str:
         return format(concrete(self), spec)
+
+    # Rounding a number gives a plain one: like np.floor, it carries no derivative.
+
+    def __round__(self, ndigits: int | None = None) -> Any:
+        return round(concrete(self), ndigits) if ndigits is not None else round(concrete(self))
+
+    def __floor__(self) -> int:
+        return math.floor(concrete(self))
+
+    def __ceil__(self) -> int:
+        return math.ceil(concrete(self))
+
+    def __trunc__(self) -> int:
+        return math.trunc(concrete(self))
+
+    def is_integer(self) -> bool:
+        """Tell whether a number is integral."""
+        value: bool = concrete(self).is_integer()
+        return value
 
     # NumPy's protocols
 
@@ -229,11 +284,10 @@ class Tracer(TracerBase):
     __truediv__, __rtruediv__ = _binary(np.true_divide, operator.truediv)
     __floordiv__, __rfloordiv__ = _binary(np.floor_divide, operator.floordiv)
     __mod__, __rmod__ = _binary(np.remainder, operator.mod)
-    __divmod__, __rdivmod__ = _general_binary(divmod, np.divmod)
     __pow__, __rpow__ = _binary(np.power, operator.pow)
     __matmul__, __rmatmul__ = _general_binary(operator.matmul, np.matmul)
-    __eq__, _ = _binary(np.equal, operator.eq)
-    __ne__, _ = _binary(np.not_equal, operator.ne)
+    __eq__ = _comparison(np.equal, operator.eq)
+    __ne__ = _comparison(np.not_equal, operator.ne)
     __lt__, _ = _binary(np.less, operator.lt)
     __le__, _ = _binary(np.less_equal, operator.le)
     __gt__, _ = _binary(np.greater, operator.gt)
@@ -251,6 +305,16 @@ class Tracer(TracerBase):
     __ipow__ = _in_place(operator.pow)
     __imatmul__ = _in_place(operator.matmul)
 
+    def __divmod__(self, other: Any) -> Any:
+        if type(other) not in _OPERANDS and not _knows(other):
+            return NotImplemented
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        if type(other) not in _OPERANDS and not _knows(other):
+            return NotImplemented
+        return other // self, other % self
+
     def __getitem__(self, index: Any) -> Any:
         return FUNCTIONS[operator.getitem](self, index=index)
 
@@ -267,7 +331,6 @@ class Tracer(TracerBase):
     argsort = _method("argsort")
     choose = _method("choose")
     clip = _method("clip")
-    compress = _method("compress")
     conj = conjugate = _method("conjugate")
     cumprod = _method("cumprod")
     cumsum = _method("cumsum")
@@ -306,22 +369,46 @@ class Tracer(TracerBase):
         return np.copy(np.ravel(self, order))
 
     def copy(self, order: Any = "C") -> Any:
-        """Return a copy, which may be assigned to."""
-        return np.copy(self)
+        """Return a copy, which may be assigned to; a scalar is a value, and its own copy."""
+        return np.copy(self, order=order) if isinstance(concrete(self), np.ndarray) else self
 
-    def astype(self, dtype: Any, **_: Any) -> Any:
+    def astype(
+        self,
+        dtype: Any,
+        order: Any = "K",
+        casting: Any = "unsafe",
+        subok: bool = True,
+        copy: bool = True,
+    ) -> Any:
         """Return a copy cast to `dtype`; a cast to integers or booleans ends the derivative."""
-        return FUNCTIONS[np.astype](self, dtype)
+        if casting != "unsafe" and not np.can_cast(self.dtype, dtype, casting):
+            raise TypeError(
+                f"Cannot cast array data from {self.dtype!r} to {np.dtype(dtype)!r} "
+                f"according to the rule {casting!r}"
+            )
+        return FUNCTIONS[_ASTYPE](self, dtype, copy=copy)
 
     def __copy__(self) -> Any:
-        return np.copy(self)
+        return self.copy()
 
     def __deepcopy__(self, memo: Any) -> Any:
-        return np.copy(self)
+        return self.copy()
+
+    def compress(self, condition: Any, axis: int | None = None, out: Any = None) -> Any:
+        """Return the slices along `axis` where `condition` is true."""
+        return np.compress(condition, self, axis=axis, out=out)
+
+    def put(self, indices: Any, values: Any, mode: Any = "raise") -> None:
+        """Assign to elements of the flattened array, as a functional update."""
+        np.put(self, indices, values, mode=mode)
 
     def sort(self, axis: int = -1, kind: Any = None, order: Any = None) -> None:
         """Sort in place, as a functional update."""
         self[...] = np.sort(self, axis=axis, kind=kind, order=order)
+
+    def partition(self, kth: Any, axis: int = -1, kind: Any = "introselect") -> None:
+        """Partition in place, as a functional update."""
+        self[...] = np.partition(self, kth, axis=axis, kind=kind)
 
     def fill(self, value: Any) -> None:
         """Assign one value to all elements."""
@@ -334,13 +421,33 @@ class Tracer(TracerBase):
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         if self._trace.level == 0:
-            return np.asarray(self._value, *args)
+            return self._as_plain(*args, **kwargs)
+        use = _use(sys._getframe(1))
+        if use == "index":
+            raise self._conversion(
+                "a traced value cannot be the index of a plain NumPy array",
+                "use integers: np.floor(x).astype(int) gives plain ones. A mask is made by a "
+                "comparison, which gives plain booleans",
+            )
+        if use == "assignment":
+            raise self._conversion(
+                "a plain NumPy array cannot be assigned, or be indexed by, a traced value",
+                FIX_ASSIGNMENT,
+            )
         raise self._conversion(
             "a plain NumPy array cannot hold a traced value",
             "use funcgrad.numpy.array or funcgrad.numpy.asarray, or join the parts with np.stack; "
             "to assign it into an array, make that one with np.zeros_like(x) or "
             "funcgrad.numpy.zeros",
         )
+
+    def _as_plain(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """Return a constant as an array; without a copy it is read-only, as others may hold it."""
+        value = np.array(self._value, dtype=dtype, copy=copy)
+        if not copy and value is self._value and isinstance(value, np.ndarray):
+            value = value.view()
+            value.flags.writeable = False
+        return value
 
     def _plain(self, what: str, fix: str) -> Any:
         """Return the value if it is a constant; raise for one that has a derivative to lose."""
@@ -433,8 +540,25 @@ class Tracer(TracerBase):
         )
 
 
+def _use(frame: Any) -> str:
+    """Tell by the instruction at which `frame` is whether it indexes or assigns to an item."""
+    code = frame.f_code.co_code
+    name = opname[code[frame.f_lasti]]
+    if name == "STORE_SUBSCR":
+        return "assignment"
+    # Python 3.14 has a binary operation number 26 in place of the instruction.
+    subscript = name == "BINARY_SUBSCR" or (name == "BINARY_OP" and code[frame.f_lasti + 1] == 26)
+    return "index" if subscript else "conversion"
+
+
 def unwrap(value: Any) -> Any:
-    """Return `value`, or what it holds if it is a constant in disguise (`ConstantTrace`)."""
-    if type(value) is Tracer and value._trace.level == 0:
-        return value._value
+    """Return what a trace may keep of `value`, which is none of its own tracers.
+
+    A constant in disguise (`ConstantTrace`) gives the array that it holds. A tracer of another
+    level may be a handle that the user will assign to; its value of now is kept in a new one.
+    """
+    if type(value) is Tracer:
+        if value._trace.level == 0:
+            return value._value
+        return Tracer(value._trace, value._value, value._extra)
     return value

@@ -15,7 +15,18 @@ import numpy as np
 
 from funcgrad.core.level import concrete
 
-__all__ = ["dtype_of", "fit", "guarded", "is_finite", "shape_of", "spread", "zero_wins"]
+__all__ = [
+    "as_numpy",
+    "dtype_of",
+    "fit",
+    "guarded",
+    "is_finite",
+    "repaired",
+    "shape_of",
+    "spread",
+    "vdot",
+    "zero_wins",
+]
 
 _ndarray = np.ndarray
 # The sum of squares is NaN or infinite if any element is. Without the dispatch to other arrays'
@@ -72,9 +83,39 @@ def guarded(product: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """Make a product of a (co)tangent with a residual one in which zero wins."""
 
     def safe(t: Any, kept: Any) -> Any:
-        return zero_wins(product(t, kept), t)
+        try:
+            made = product(t, kept)
+        except ArithmeticError:
+            made = as_numpy(product, t, kept)
+        return repaired(made, product, t, kept)
 
     return safe
+
+
+def repaired(made: Any, product: Callable[[Any, Any], Any], t: Any, kept: Any) -> Any:
+    """Return ``made = product(t, kept)`` with 0 where `t` or the derivative is exactly 0.
+
+    In reverse mode the cotangent arrives as 0 where a later factor was 0; in forward mode the
+    tangent arrives infinite or undefined, and only then meets that factor. Both modes must agree.
+    """
+    if is_finite(made):
+        return made
+    factor = as_numpy(product, 1.0, kept)
+    flat = np.equal(factor, 0)
+    if np.any(flat):
+        made = np.where(flat, dtype_of(made).type(0), made)
+    return zero_wins(made, t)
+
+
+def as_numpy(product: Callable[[Any, Any], Any], t: Any, kept: Any) -> Any:
+    """Multiply Python numbers as NumPy would, to which 1.0 / 0.0 is infinite and no error."""
+    if type(kept) is tuple:
+        kept = tuple(map(_numpy_number, kept))
+    return product(_numpy_number(t), _numpy_number(kept))
+
+
+def _numpy_number(x: Any) -> Any:
+    return np.float64(x) if type(x) is float else np.complex128(x) if type(x) is complex else x
 
 
 def fit(x_bar: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:

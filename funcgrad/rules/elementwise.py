@@ -1,38 +1,39 @@
-"""Elementwise functions: NumPy's arithmetic, exponential, trigonometric and rounding ufuncs.
+"""Elementwise functions: NumPy's arithmetic, exponential, trigonometric and hyperbolic ufuncs.
 
 Each derivative is written once, as the product of a tangent or cotangent `t` with the local factor, and
 serves both modes (see `funcgrad.core.primitive.Elementwise`). The formulas are those of
 M. Abramowitz and I. Stegun, *Handbook of Mathematical Functions*, chapter 4, arranged so that they neither
-overflow nor cancel where the function itself does not.
+overflow nor cancel where the function itself does not, and hold on the branches that NumPy
+takes for complex arguments.
 
-At a kink the factor is the subgradient of least norm: 0 for ``abs`` at 0, one half for each of two
-equal arguments of ``maximum``.
+Where a factor is undefined at one point but a least subgradient exists (``hypot`` at the origin,
+``x ** 0`` at 0), it is that; where it is infinite (``sqrt`` at 0), so is the derivative, and the
+mechanism sees to it that zero times infinity is zero. Functions with kinks or steps are in
+`funcgrad.rules.comparing`.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from funcgrad.core.primitive import elementwise
+from funcgrad.core.primitive import Sample, elementwise
 from funcgrad.core.zero import dtype_of
 
 __all__: list[str] = []
+
+_LOG_2 = float(np.log(2.0))
+_LOG_10 = float(np.log(10.0))
 
 # Arithmetic
 
 add = elementwise(np.add)
 
-
 add.def_identity(0)
-
 
 add.def_identity(1)
 
 
 subtract = elementwise(np.subtract)
-
 
 subtract.def_identity(0)
 
@@ -65,7 +66,7 @@ def divide_partial_x(t, y):
 
 @divide.def_partial(1)
 def divide_partial_y(t, y, out):
-    return -t * (out / y)
+    return -t * (out / y)  # y * y would overflow before the quotient does
 
 
 negative = elementwise(np.negative)
@@ -78,31 +79,15 @@ def negative_partial(t):
 
 positive = elementwise(np.positive)
 
-
 positive.def_identity()
 
 
-power = elementwise(np.power, domain=((0.5, 2.0), (-2.0, 2.0)))
-float_power = elementwise(np.float_power, domain=((0.5, 2.0), (-2.0, 2.0)))
+conjugate = elementwise(np.conjugate)
 
 
-@float_power.def_partial(0)
-@power.def_partial(0)
-def power_partial_x(t, x, y):
-    if type(y) in (int, float):  # the usual case: no test of an array of exponents
-        if y == 2:
-            return t * (2 * x)
-        return t * 0 if y == 0 else t * (y * x ** (y - 1))
-    # 0 ** 0 is 1 for any exponent-0 power: constant in x, where y * x ** (y - 1) is 0 * inf.
-    flat = np.equal(x, 0) & np.equal(y, 0)
-    return t * np.where(flat, 0, y * np.power(x, np.where(flat, 1, y - 1)))
-
-
-@float_power.def_partial(1)
-@power.def_partial(1)
-def power_partial_y(t, x, out):
-    # 0 ** y is 0 for all y > 0, so its derivative in y is 0, where 0 * log(0) is not.
-    return t * (out * np.log(np.where(np.equal(x, 0), 1, x)))
+@conjugate.def_partial()
+def conjugate_partial(t):
+    return np.conj(t)
 
 
 square = elementwise(np.square)
@@ -121,7 +106,7 @@ def sqrt_partial(t, out):
     return t / (2 * out)
 
 
-cbrt = elementwise(np.cbrt, domain=(0.5, 2.0), kinds="f")
+cbrt = elementwise(np.cbrt, domain=(0.5, 2.0))
 
 
 @cbrt.def_partial()
@@ -137,26 +122,44 @@ def reciprocal_partial(t, out):
     return -t * (out * out)
 
 
-remainder = elementwise(np.remainder, domain=((-2.0, 2.0), (2.5, 3.0)), kinds="f")
+# Powers
+
+power = elementwise(np.power, domain=((0.5, 2.0), (-2.0, 2.0)))
+float_power = elementwise(np.float_power, domain=((0.5, 2.0), (-2.0, 2.0)))
 
 
-remainder.def_identity(0)
+@float_power.def_partial(0)
+@power.def_partial(0)
+def power_partial_x(t, x, y):
+    if type(y) in (int, float):  # the usual case, for which no array need be tested
+        if y == 2:
+            return t * (2 * x)
+        return t * 0 if y == 0 else t * (y * x ** (y - 1))
+    # x ** 0 is 1 at x = 0 too, with derivative 0, where y * x ** (y - 1) is 0 * inf. Elsewhere the
+    # formula stands, so that it can be differentiated in y.
+    flat = np.equal(x, 0) & np.equal(y, 0)
+    return t * np.where(flat, 0, y * np.power(x, np.where(flat, 1, y - 1)))
 
 
-@remainder.def_partial(1)
-def remainder_partial_y(t, x, y):
-    return -t * np.floor(x / y)
+@float_power.def_partial(1)
+@power.def_partial(1)
+def power_partial_y(t, x, out):
+    # 0 ** y is 0 for all y > 0, so its derivative in y is 0, where 0 * log(0) is not.
+    return t * (out * np.log(np.where(np.equal(x, 0), 1, x)))
 
 
-fmod = elementwise(np.fmod, domain=((3.0, 5.5), (2.0, 2.9)), kinds="f")
-
-
-fmod.def_identity(0)
-
-
-@fmod.def_partial(1)
-def fmod_partial_y(t, x, y):
-    return -t * np.trunc(x / y)
+@float_power.def_samples
+@power.def_samples
+def power_samples(rng):
+    x = rng.uniform(0.5, 2.0, size=4)
+    for y in (0, 1, 2, 3, -1, -2, 0.5, -1.5):
+        yield Sample(x, y)
+    yield Sample(-x, 3)
+    yield Sample(-x, np.array([0, 1, 2, -3]), argnums=0)
+    yield Sample(-x, [0, 1, 2, -3], argnums=0)
+    yield Sample(np.zeros(4), [0, 1, 2, 3], argnums=0, kinks=True)
+    yield Sample(np.zeros(4), np.array([0.0, 1.0, 2.0, 3.0]), kinks=True)
+    yield Sample(2.0, x, argnums=1)
 
 
 # Exponential and logarithm
@@ -170,8 +173,6 @@ def exp_partial(t, out):
 
 
 exp2 = elementwise(np.exp2)
-_LOG_2 = float(np.log(2.0))
-_LOG_10 = float(np.log(10.0))
 
 
 @exp2.def_partial()
@@ -183,8 +184,8 @@ expm1 = elementwise(np.expm1)
 
 
 @expm1.def_partial()
-def expm1_partial(t, out):
-    return t * (out + 1)
+def expm1_partial(t, x):
+    return t * np.exp(x)  # out + 1 would be 0 where the exponential is merely small
 
 
 log = elementwise(np.log, domain=(0.5, 2.0))
@@ -219,40 +220,47 @@ def log1p_partial(t, x):
     return t / (1 + x)
 
 
-def _share(difference: Any, base: Any) -> Any:
-    """1 / (1 + base ** -difference): the weight of the first of two log-added terms."""
-    return np.exp(-np.logaddexp(0, -difference)) if base is None else np.exp2(
-        -np.logaddexp2(0, -difference)
-    )
-
-
-logaddexp = elementwise(np.logaddexp, kinds="f")
-logaddexp2 = elementwise(np.logaddexp2, kinds="f")
+logaddexp = elementwise(np.logaddexp)
 
 
 @logaddexp.def_partial(0)
 def logaddexp_partial_x(t, x, y):
-    return t * _share(_gap(x, y), None)
+    return t * np.exp(-np.logaddexp(0, _gap(y, x)))
 
 
 @logaddexp.def_partial(1)
 def logaddexp_partial_y(t, x, y):
-    return t * _share(_gap(y, x), None)
+    return t * np.exp(-np.logaddexp(0, _gap(x, y)))
+
+
+logaddexp2 = elementwise(np.logaddexp2)
 
 
 @logaddexp2.def_partial(0)
 def logaddexp2_partial_x(t, x, y):
-    return t * _share(_gap(x, y), 2)
+    return t * np.exp2(-np.logaddexp2(0, _gap(y, x)))
 
 
 @logaddexp2.def_partial(1)
 def logaddexp2_partial_y(t, x, y):
-    return t * _share(_gap(y, x), 2)
+    return t * np.exp2(-np.logaddexp2(0, _gap(x, y)))
 
 
-def _gap(x: Any, y: Any) -> Any:
+def _gap(x, y):
     """Return x - y, and 0 for equal infinities: such terms share evenly."""
-    return np.where(np.equal(x, y) & np.isinf(x), 0, x - y)
+    return np.where(np.equal(x, y), 0, x - y) if _has_infinite(x, y) else x - y
+
+
+def _has_infinite(x, y):
+    return not np.all(np.isfinite(x)) and not np.all(np.isfinite(y))
+
+
+@logaddexp2.def_samples
+@logaddexp.def_samples
+def logaddexp_samples(rng):
+    inf = np.inf
+    yield Sample(np.array([800.0, -800.0, 1.0]), np.array([-800.0, 1.0, 40.0]))
+    yield Sample(np.array([-inf, -inf, 1.0, inf, inf]), np.array([-inf, 1.0, -inf, 1.0, inf]), kinks=True)
 
 
 # Trigonometric
@@ -286,7 +294,7 @@ arcsin = elementwise(np.arcsin, domain=(-0.9, 0.9))
 
 @arcsin.def_partial()
 def arcsin_partial(t, x):
-    return t / np.sqrt((1 - x) * (1 + x))  # 1 - x * x would cancel near 1
+    return t / _root(x)
 
 
 arccos = elementwise(np.arccos, domain=(-0.9, 0.9))
@@ -294,7 +302,14 @@ arccos = elementwise(np.arccos, domain=(-0.9, 0.9))
 
 @arccos.def_partial()
 def arccos_partial(t, x):
-    return -t / np.sqrt((1 - x) * (1 + x))
+    return -t / _root(x)
+
+
+def _root(x):
+    """Return sqrt(1 - x**2) without the cancellation near 1, on the branches of arcsin."""
+    if dtype_of(x).kind == "c":
+        return np.sqrt(1 - x) * np.sqrt(1 + x)
+    return np.sqrt((1 - x) * (1 + x))
 
 
 arctan = elementwise(np.arctan)
@@ -305,14 +320,7 @@ def arctan_partial(t, x):
     return t / (1 + x * x)
 
 
-arctan2 = elementwise(np.arctan2, domain=((0.5, 2.0), (-2.0, 2.0)), kinds="f")
-
-
-def _over_square(t: Any, x: Any, y: Any) -> Any:
-    """Return t * x / (x**2 + y**2), 0 at the origin, without overflow of the squares."""
-    r = np.hypot(x, y)
-    r = np.where(np.equal(r, 0), 1, r)
-    return t * (x / r / r)
+arctan2 = elementwise(np.arctan2, domain=((0.5, 2.0), (-2.0, 2.0)))
 
 
 @arctan2.def_partial(0)
@@ -325,7 +333,14 @@ def arctan2_partial_y(t, x, y):
     return -_over_square(t, x, y)
 
 
-hypot = elementwise(np.hypot, domain=((0.5, 2.0), (-2.0, 2.0)), kinds="f")
+def _over_square(t, x, y):
+    """Return t * x / (x**2 + y**2), 0 at the origin, without overflow of the squares."""
+    r = np.hypot(x, y)
+    r = np.where(np.equal(r, 0), 1, r)
+    return t * (x / r / r)
+
+
+hypot = elementwise(np.hypot, domain=((0.5, 2.0), (-2.0, 2.0)))
 
 
 @hypot.def_partial(0)
@@ -336,6 +351,31 @@ def hypot_partial_x(t, x, out):
 @hypot.def_partial(1)
 def hypot_partial_y(t, y, out):
     return t * (y / np.where(np.equal(out, 0), 1, out))
+
+
+@arctan2.def_samples
+@hypot.def_samples
+def plane_samples(rng):
+    yield Sample(np.array([0.0, 0.0, 1.0, -2.0]), np.array([1.0, -2.0, 0.0, 0.0]), kinks=True)
+    yield Sample(np.array([0.0, -0.0]), np.array([0.0, 0.0]), kinks=True)
+
+
+deg2rad = elementwise(np.deg2rad)
+radians = elementwise(np.radians)
+rad2deg = elementwise(np.rad2deg)
+degrees = elementwise(np.degrees)
+
+
+@radians.def_partial()
+@deg2rad.def_partial()
+def radians_partial(t):
+    return t * (np.pi / 180)
+
+
+@degrees.def_partial()
+@rad2deg.def_partial()
+def degrees_partial(t):
+    return t * (180 / np.pi)
 
 
 # Hyperbolic
@@ -369,7 +409,9 @@ arcsinh = elementwise(np.arcsinh)
 
 @arcsinh.def_partial()
 def arcsinh_partial(t, x):
-    return t / np.sqrt(1 + x * x)
+    if dtype_of(x).kind == "c":
+        return t / (np.sqrt(1 + 1j * x) * np.sqrt(1 - 1j * x))
+    return t / np.hypot(1, x)  # the square of x would overflow
 
 
 arccosh = elementwise(np.arccosh, domain=(1.5, 3.0))
@@ -386,127 +428,3 @@ arctanh = elementwise(np.arctanh, domain=(-0.9, 0.9))
 @arctanh.def_partial()
 def arctanh_partial(t, x):
     return t / ((1 - x) * (1 + x))
-
-
-# Angles
-
-for _ufunc, _factor in (
-    (np.deg2rad, np.pi / 180),
-    (np.radians, np.pi / 180),
-    (np.rad2deg, 180 / np.pi),
-    (np.degrees, 180 / np.pi),
-):
-    _made = elementwise(_ufunc, kinds="f")
-
-    def _scaled(t, *, _factor=_factor):
-        return t * _factor
-
-    _made.def_partial()(_scaled)
-
-
-# Absolute value and sign
-
-
-absolute = elementwise(np.absolute)
-
-
-@absolute.def_pull()
-def absolute_pull(t, x):
-    if dtype_of(x).kind == "c":
-        r = np.abs(x)
-        return t * (np.conj(x) / np.where(np.equal(r, 0), 1, r))
-    return t * np.sign(x)
-
-
-@absolute.def_push()
-def absolute_push(t, x):
-    if dtype_of(x).kind == "c":
-        r = np.abs(x)
-        return np.real(t * np.conj(x)) / np.where(np.equal(r, 0), 1, r)
-    return t * np.sign(x)
-
-
-fabs = elementwise(np.fabs, kinds="f")
-
-
-@fabs.def_partial()
-def fabs_partial(t, x):
-    return t * np.sign(x)
-
-
-conjugate = elementwise(np.conjugate)
-
-
-@conjugate.def_partial()
-def conjugate_partial(t):
-    return np.conj(t)
-
-
-copysign = elementwise(np.copysign, domain=((0.5, 2.0), (-2.0, 2.0)), kinds="f")
-
-
-@copysign.def_partial(0)
-def copysign_partial_x(t, x, out):
-    return t * (np.sign(x) * np.sign(out))
-
-
-copysign.no_partial(1, "only the sign of the second argument counts")
-
-# The larger and the smaller. Equal arguments share: one half each.
-
-
-def _chosen(t: Any, x: Any, y: Any, out: Any) -> Any:
-    """Return `t` where `x` was taken for `out`, half of it where `y` equals it, else 0."""
-    taken = np.equal(x, out) | (np.isnan(x) & np.isnan(out))
-    both = taken & (np.equal(y, out) | (np.isnan(y) & np.isnan(out)))
-    return np.where(taken, np.where(both, t * 0.5, t), 0 * t)
-
-
-for _ufunc in (np.maximum, np.minimum, np.fmax, np.fmin):
-    _made = elementwise(_ufunc, kinds="f")
-
-    @_made.def_partial(0)
-    def _extreme_partial_x(t, x, y, out):
-        return _chosen(t, x, y, out)
-
-    @_made.def_partial(1)
-    def _extreme_partial_y(t, x, y, out):
-        return _chosen(t, y, x, out)
-
-
-heaviside = elementwise(np.heaviside, domain=((0.5, 2.0), (0.5, 2.0)), kinds="f")
-heaviside.no_partial(0, "a step")
-
-
-@heaviside.def_partial(1)
-def heaviside_partial_y(t, x):
-    return np.where(np.equal(x, 0), t, 0 * t)
-
-
-# Functions with discrete values: plain results under grad and jvp, so that code can branch on them.
-
-for _ufunc, _reason in (
-    (np.equal, "a comparison"),
-    (np.not_equal, "a comparison"),
-    (np.less, "a comparison"),
-    (np.less_equal, "a comparison"),
-    (np.greater, "a comparison"),
-    (np.greater_equal, "a comparison"),
-    (np.logical_and, "a truth value"),
-    (np.logical_or, "a truth value"),
-    (np.logical_xor, "a truth value"),
-    (np.logical_not, "a truth value"),
-    (np.isfinite, "a truth value"),
-    (np.isinf, "a truth value"),
-    (np.isnan, "a truth value"),
-    (np.signbit, "a truth value"),
-    (np.sign, "piecewise constant"),
-    (np.floor, "piecewise constant"),
-    (np.ceil, "piecewise constant"),
-    (np.trunc, "piecewise constant"),
-    (np.rint, "piecewise constant"),
-    (np.floor_divide, "piecewise constant"),
-    (np.spacing, "piecewise constant"),
-    (np.nextafter, "a step between neighbouring floats, of no size in exact numbers"),
-):
-    elementwise(_ufunc).not_differentiable(_reason)

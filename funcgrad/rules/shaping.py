@@ -1,20 +1,51 @@
-"""Shaping: the same elements in another arrangement. All linear, so the tangent is arranged likewise."""
+"""Shaping: the same elements in another shape, order of axes or dtype.
+
+All linear, so the tangent is shaped likewise; and the cotangent is shaped back, for which a rule
+keeps no more than the old shape. Results are views wherever NumPy's are (`may_alias`), and so are
+refused by assignment. A permutation of axes, however NumPy spells it, is a `transpose`.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from funcgrad.core.primitive import primitive
-from funcgrad.core.zero import dtype_of, fit, shape_of
+from funcgrad.core.level import concrete
+from funcgrad.core.primitive import Sample, overrides, primitive
+from funcgrad.core.zero import dtype_of, shape_of
+from funcgrad.errors import DtypeError, describe, user_line
 from funcgrad.rules.families import linear
+from funcgrad.rules.spelling import array_of, axis_order, newer, spells
 
 __all__: list[str] = []
 
 
-@primitive(linear, overrides=(np.reshape,), may_alias=True)
+def _same(out_bar):
+    """Pull back through a function of which the mechanism undoes all: broadcasting and casts."""
+    return out_bar
+
+
+# Shape
+
+
+def reshape_args(args, params):
+    """Say C or F where NumPy looks at the memory of the array."""
+    if params["order"] == "A":
+        params["order"] = _order_a(concrete(args[0]))
+    return args, params
+
+
+def _order_a(value: Any) -> str:
+    return "F" if isinstance(value, np.ndarray) and value.flags.fnc else "C"
+
+
+@primitive(linear, overrides=np.reshape, canonical=reshape_args, may_alias=True)
 def reshape(a, *, shape, order="C", copy=None):
     """Give an array a new shape."""
-    return np.reshape(a, shape, order=order)
+    if copy is None:
+        return np.reshape(a, shape, order)
+    return np.reshape(a, shape, order, copy=copy)
 
 
 @reshape.def_vjp
@@ -23,29 +54,109 @@ def reshape_vjp(primals, out, *, shape, order, copy):
     old = shape_of(a)
 
     def reshape_pullback(out_bar):
-        return np.reshape(out_bar, old, order=order)
+        return np.reshape(out_bar, old, order)
 
     return reshape_pullback
 
 
-@primitive(linear, overrides=(np.broadcast_to,), may_alias=True)
-def broadcast_to(array, *, shape, subok=False):
-    """Stretch axes of size one, and add leading ones, to a given shape."""
-    return np.broadcast_to(array, shape)
+@reshape.def_samples
+def reshape_samples(rng):
+    x = rng.normal(size=(2, 3, 4))
+    yield Sample(x, (4, -1))
+    yield Sample(x, (3, 8), order="F")
+    yield Sample(x[0, 0], (2, 2), order="F")
+    yield Sample(x, 24)
+    yield Sample(x, shape=(1, 24, 1))
+    yield Sample(rng.normal(size=(0, 3)), (3, 0, 2))
+    yield Sample(np.float64(1.5), (1, 1))
+    yield Sample(rng.normal(size=(1, 1)), ())
 
 
-@broadcast_to.def_vjp
-def broadcast_to_vjp(primals, out, *, shape, subok):
-    (array,) = primals
-    old, dtype = shape_of(array), dtype_of(array)
+def ravel_args(args, params):
+    """Say C or F, of axes in their order in memory for ``"K"``."""
+    (a,) = args
+    order = params["order"]
+    if order == "A":
+        return args, {"order": _order_a(concrete(a))}
+    if order == "K":
+        return (np.transpose(a, _memory_order(concrete(a))),), {"order": "C"}
+    return args, params
 
-    def broadcast_to_pullback(out_bar):
-        return fit(out_bar, old, dtype)
 
-    return broadcast_to_pullback
+@primitive(linear, overrides=np.ravel, canonical=ravel_args, may_alias=True)
+def ravel(a, *, order="C"):
+    """Give an array one axis."""
+    return np.ravel(a, order)
 
 
-@primitive(linear, overrides=(np.expand_dims,), may_alias=True)
+@ravel.def_vjp
+def ravel_vjp(primals, out, *, order):
+    (a,) = primals
+    shape = shape_of(a)
+
+    def ravel_pullback(out_bar):
+        return np.reshape(out_bar, shape, order)
+
+    return ravel_pullback
+
+
+def _memory_order(value: Any) -> tuple[int, ...]:
+    """Return the axes from the longest stride to the shortest, as NumPy orders them for ``"K"``.
+
+    An axis that is stretched from one element has no stride, and keeps its place.
+    """
+    shape = shape_of(value)
+    if not hasattr(value, "strides"):  # not an array in memory
+        return tuple(range(len(shape)))
+    # An axis of one element has a stride of no meaning.
+    steps = [abs(step) if n != 1 else 0 for step, n in zip(value.strides, shape, strict=True)]
+    order: list[int] = []  # from the inside out
+    for axis in reversed(range(len(shape))):
+        place = len(order)
+        for position in reversed(range(len(order))):
+            inner = steps[order[position]]
+            if steps[axis] and inner:
+                if inner <= steps[axis]:
+                    break
+                place = position
+        order.insert(place, axis)
+    return tuple(reversed(order))
+
+
+@ravel.def_samples
+def ravel_samples(rng):
+    x = rng.normal(size=(2, 3, 4))
+    yield Sample(x)
+    yield Sample(x, "F")
+    yield Sample(x[0, 0], order="K")  # of several axes, these go by the layout in memory
+    yield Sample(x[0, 0], order="A")
+    yield Sample(np.float64(1.5))
+    yield Sample(rng.normal(size=(0, 3)))
+
+
+@primitive(linear, overrides=np.squeeze, may_alias=True)
+def squeeze(a, *, axis=None):
+    """Remove axes of size one."""
+    return np.squeeze(a, axis)
+
+
+@squeeze.def_vjp
+def squeeze_vjp(primals, out, *, axis):
+    return _reshape_back(primals)
+
+
+@squeeze.def_samples
+def squeeze_samples(rng):
+    x = rng.normal(size=(1, 3, 1))
+    yield Sample(x)
+    yield Sample(x, axis=-1)
+    yield Sample(x, (0, 2))
+    yield Sample(rng.normal(size=(1, 1)))
+    yield Sample(rng.normal(size=(1, 0)))
+    yield Sample(np.float64(1.5))
+
+
+@primitive(linear, overrides=np.expand_dims, may_alias=True)
 def expand_dims(a, *, axis):
     """Insert axes of size one."""
     return np.expand_dims(a, axis)
@@ -53,10 +164,269 @@ def expand_dims(a, *, axis):
 
 @expand_dims.def_vjp
 def expand_dims_vjp(primals, out, *, axis):
+    return _reshape_back(primals)
+
+
+@expand_dims.def_samples
+def expand_dims_samples(rng):
+    x = rng.normal(size=(2, 3))
+    yield Sample(x, 0)
+    yield Sample(x, axis=-1)
+    yield Sample(x, axis=(0, -2))
+    yield Sample(np.float64(1.5), 0)
+
+
+def _reshape_back(primals):
     (a,) = primals
     shape = shape_of(a)
 
-    def expand_dims_pullback(out_bar):
+    def pullback(out_bar):
         return np.reshape(out_bar, shape)
 
-    return expand_dims_pullback
+    return pullback
+
+
+def _at_least(arrays: tuple[Any, ...], widen: Any) -> Any:
+    made = tuple(widen(array_of(array)) for array in arrays)
+    return made[0] if len(made) == 1 else made
+
+
+def _as_1d(a: Any) -> Any:
+    # An array that is wide enough is returned itself, as NumPy does; so is a tracer.
+    return a if shape_of(a) else np.reshape(a, 1)
+
+
+def _as_2d(a: Any) -> Any:
+    ndim = len(shape_of(a))
+    return a if ndim > 1 else np.expand_dims(a, 0) if ndim else np.reshape(a, (1, 1))
+
+
+def _as_3d(a: Any) -> Any:
+    ndim = len(shape_of(a))
+    if ndim > 2:
+        return a
+    return np.reshape(a, (1, 1, 1)) if not ndim else np.expand_dims(a, (0, 2) if ndim == 1 else 2)
+
+
+@overrides(np.atleast_1d)
+def atleast_1d(*arys):
+    """Give scalars one axis."""
+    return _at_least(arys, _as_1d)
+
+
+@overrides(np.atleast_2d)
+def atleast_2d(*arys):
+    """Put axes in front until there are two."""
+    return _at_least(arys, _as_2d)
+
+
+@overrides(np.atleast_3d)
+def atleast_3d(*arys):
+    """Put axes around until there are three."""
+    return _at_least(arys, _as_3d)
+
+
+@atleast_1d.def_samples
+@atleast_2d.def_samples
+@atleast_3d.def_samples
+def atleast_samples(rng):
+    yield Sample(np.float64(1.5))
+    yield Sample(rng.normal(size=3))
+    yield Sample(rng.normal(size=(2, 3)))
+    yield Sample(rng.normal(size=(2, 3, 2)))
+    yield Sample(np.float64(1.5), rng.normal(size=3), [1.0, 2.0])
+
+
+# Order of axes
+
+
+@primitive(linear, overrides=np.transpose, may_alias=True)
+def transpose(a, *, axes=None):
+    """Permute the axes of an array."""
+    return np.transpose(a, axes)
+
+
+@transpose.def_vjp
+def transpose_vjp(primals, out, *, axes):
+    if axes is None:
+        inverse = None
+    else:
+        axes = (axes,) if isinstance(axes, int) else axes
+        inverse = [0] * len(axes)
+        for place, axis in enumerate(axes):
+            inverse[axis] = place
+
+    def transpose_pullback(out_bar):
+        return np.transpose(out_bar, inverse)
+
+    return transpose_pullback
+
+
+@transpose.def_samples
+def transpose_samples(rng):
+    x = rng.normal(size=(2, 3, 4))
+    yield Sample(x)
+    yield Sample(x, (1, 2, 0))
+    yield Sample(x, axes=(-1, 0, -2))
+    yield Sample(rng.normal(size=(0, 2)))
+    yield Sample(np.float64(1.5))
+
+
+def _permuted(a: Any, rearrange: Any, *args: Any) -> Any:
+    return transpose.bind(a, axes=axis_order(rearrange, len(shape_of(a)), *args))
+
+
+@overrides(np.swapaxes)
+def swapaxes(a, axis1, axis2):
+    """Exchange two axes."""
+    return _permuted(a, np.swapaxes, axis1, axis2)
+
+
+@swapaxes.def_samples
+def swapaxes_samples(rng):
+    yield Sample(rng.normal(size=(2, 3, 4)), 0, -1)
+    yield Sample(rng.normal(size=(2, 3)), 1, 1)
+
+
+@overrides(np.moveaxis)
+def moveaxis(a, source, destination):
+    """Move axes to other places."""
+    return _permuted(a, np.moveaxis, source, destination)
+
+
+@moveaxis.def_samples
+def moveaxis_samples(rng):
+    yield Sample(rng.normal(size=(2, 3, 4)), 0, -1)
+    yield Sample(rng.normal(size=(2, 3, 4, 2)), (0, -1), (2, 0))
+
+
+@overrides(np.rollaxis)
+def rollaxis(a, axis, start=0):
+    """Move one axis back until it lies at `start`."""
+    return _permuted(a, np.rollaxis, axis, start)
+
+
+@rollaxis.def_samples
+def rollaxis_samples(rng):
+    yield Sample(rng.normal(size=(2, 3, 4)), 2)
+    yield Sample(rng.normal(size=(2, 3, 4)), 0, 3)
+
+
+@overrides(np.matrix_transpose)
+def matrix_transpose(x, /):
+    """Exchange the last two axes."""
+    return _permuted(x, np.matrix_transpose)
+
+
+@matrix_transpose.def_samples
+def matrix_transpose_samples(rng):
+    yield Sample(rng.normal(size=(2, 3)))
+    yield Sample(rng.normal(size=(2, 3, 4)))
+
+
+# Broadcasting
+
+
+@primitive(linear, overrides=np.broadcast_to, may_alias=True)
+def broadcast_to(array, *, shape, subok=False):
+    """Stretch axes of size one, and add leading ones, to a given shape."""
+    return np.broadcast_to(array, shape)
+
+
+@broadcast_to.def_vjp
+def broadcast_to_vjp(primals, out, *, shape, subok):
+    return _same
+
+
+@broadcast_to.def_samples
+def broadcast_to_samples(rng):
+    yield Sample(rng.normal(size=(3, 1)), (2, 3, 4))
+    yield Sample(rng.normal(size=3), shape=(3,))
+    yield Sample(rng.normal(size=(1, 3)), (0, 3))
+    yield Sample(np.float64(1.5), (2, 2))
+    yield Sample(rng.normal(size=1), 3)
+
+
+@overrides(np.broadcast_arrays)
+def broadcast_arrays(*args, subok=False):
+    """Stretch arrays to their common shape."""
+    arrays = [array_of(arg) for arg in args]
+    shape = np.broadcast_shapes(*map(shape_of, arrays))
+    return tuple(a if shape_of(a) == shape else np.broadcast_to(a, shape) for a in arrays)
+
+
+@broadcast_arrays.def_samples
+def broadcast_arrays_samples(rng):
+    yield Sample(rng.normal(size=(3, 1)), rng.normal(size=4), np.float64(0.5))
+    yield Sample(rng.normal(size=3), rng.normal(size=3))
+    yield Sample(rng.normal(size=(0, 1)), rng.normal(size=(1, 2)))
+
+
+# Copies and casts
+
+
+@primitive(overrides=np.copy)
+def copy(a, *, order="K", subok=False):
+    """Return a copy, which may be assigned to."""
+    return np.copy(a, order, subok)
+
+
+@copy.def_jvp
+def copy_jvp(primals, tangents, out, *, order, subok):
+    return tangents[0]
+
+
+@copy.def_vjp
+def copy_vjp(primals, out, *, order, subok):
+    return _same
+
+
+@copy.def_samples
+def copy_samples(rng):
+    yield Sample(rng.normal(size=(2, 3)))
+    yield Sample(rng.normal(size=(2, 3)), order="F")
+    yield Sample(np.float64(1.5))
+
+
+@primitive(name="astype")
+def cast(x, *, dtype):
+    """Convert to another dtype; the derivative ends where that one is not floating.
+
+    Real to complex and back are transposes of each other, and the mechanism casts both.
+    """
+    return x.astype(dtype) if hasattr(x, "astype") else dtype.type(x)
+
+
+@cast.def_jvp
+def cast_jvp(primals, tangents, out, *, dtype):
+    return tangents[0] if dtype.kind in "fc" else None
+
+
+@cast.def_vjp
+def cast_vjp(primals, out, *, dtype):
+    return _same if dtype.kind in "fc" else (None,)
+
+
+# NumPy 2.0 has the method alone.
+@spells(cast, *(newer("astype") or (np.ndarray.astype,)))
+def astype(x, dtype, /, *, copy=True, device=None):
+    """Convert to another dtype: a copy, unless there is nothing to do and `copy` is false."""
+    dtype = np.dtype(dtype)
+    if dtype.kind == "O":
+        raise DtypeError(
+            "a traced array cannot become an array of objects, which would lose its derivative",
+            where=f"{user_line()}; {describe(concrete(x))}",
+            fix="keep its dtype, or write funcgrad.stop_gradient(x).astype(object)",
+        )
+    if not copy and dtype == dtype_of(x):
+        return x
+    return cast.bind(x, dtype=dtype)
+
+
+@cast.def_samples
+def cast_samples(rng):
+    x = rng.normal(size=(2, 3))
+    yield Sample(x, np.float64)
+    yield Sample(x, np.complex128)
+    yield Sample(x, "float64", copy=False)
+    yield Sample(x, int, order=0, complex=False)

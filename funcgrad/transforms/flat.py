@@ -17,19 +17,31 @@ from typing import Any
 import numpy as np
 
 from funcgrad import tree
-from funcgrad.core.level import Origin, Trace, TracerBase
-from funcgrad.core.tracer import Tracer
+from funcgrad.core.convert import refuse_kind
+from funcgrad.core.level import Origin, Trace, TracerBase, concrete
+from funcgrad.core.tracer import Tracer, unwrap
 from funcgrad.core.zero import dtype_of, shape_of
-from funcgrad.errors import ArgumentError, DtypeError, ShapeError, describe, user_line
+from funcgrad.errors import (
+    ArgumentError,
+    DtypeError,
+    ShapeError,
+    TreeMismatchError,
+    describe,
+    user_line,
+)
 
 __all__ = [
     "Transformed",
     "call_origin",
+    "check_callable",
     "check_like",
     "differentiable_leaves",
+    "flatten_output",
     "lower",
     "lower_tree",
     "select",
+    "snapshot",
+    "split_aux",
 ]
 
 
@@ -42,12 +54,7 @@ class Transformed:
     transform = "transform"
 
     def __init__(self, make: Callable[..., Any], fun: Callable[..., Any], options: dict[str, Any]):
-        if not callable(fun):
-            raise ArgumentError(
-                f"{self.transform} takes a function, got {describe(fun)}",
-                where=user_line(),
-                fix=f"write {self.transform}(f)(x), not {self.transform}(f(x))",
-            )
+        check_callable(self.transform, fun, "{}(f)(x), not {}(f(x))")
         self.fun = fun
         self._make = make
         self._options = options
@@ -57,7 +64,14 @@ class Transformed:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        # Used as a decorator, this object is what the function's name means now.
+        found: Any = sys.modules.get(self.fun.__module__)
+        name = getattr(self.fun, "__qualname__", "")
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        if found is self:
+            return name
         return _remake, (self._make, self.fun, self._options)
 
     def __repr__(self) -> str:
@@ -68,6 +82,16 @@ def _remake(make: Callable[..., Any], fun: Any, options: dict[str, Any]) -> Any:
     return make(fun, **options)
 
 
+def check_callable(transform: str, fun: Any, fix: str = "{}(f, ...), not {}(f(x), ...)") -> None:
+    """Raise unless `fun` can be called."""
+    if not callable(fun):
+        raise ArgumentError(
+            f"{transform} takes a function, got {describe(fun)}",
+            where=user_line(),
+            fix="write " + fix.format(transform, transform),
+        )
+
+
 def call_origin(transform: str, fun: Any, depth: int = 2) -> Origin:
     """Note who called, for messages."""
     frame = sys._getframe(depth)
@@ -76,14 +100,66 @@ def call_origin(transform: str, fun: Any, depth: int = 2) -> Origin:
 
 def lower(value: Any, trace: Trace) -> Any:
     """Return the value below `trace`; values that it does not trace are returned as they are."""
-    if type(value) is Tracer and (value._trace is trace or value._trace.level == 0):
-        return value._value
+    if type(value) is Tracer:
+        level = value._trace.level
+        if level == trace.level:
+            return unwrap(value._value)
+        if level == 0:
+            return value._value
+        if level > trace.level:  # of an inner transform, which has ended
+            value._trace.escaped()
     return value
 
 
 def lower_tree(values: Any, trace: Trace) -> Any:
     """Apply `lower` to every leaf."""
     return tree.map(lambda leaf: lower(leaf, trace), values)
+
+
+def split_aux(out: Any, trace: Trace) -> tuple[Any, Any]:
+    """Split what a function with `has_aux` returned into the output and the auxiliary part."""
+    if not isinstance(out, tuple) or len(out) != 2:
+        raise ArgumentError(
+            f"{trace.origin.transform} with has_aux=True needs a function that returns a pair "
+            f"(value, aux), got {describe(out)}",
+            where=str(trace.origin),
+            fix="return value, aux; or leave has_aux=True away",
+        )
+    return out[0], lower_tree(out[1], trace)
+
+
+def flatten_output(out: Any, origin: Origin) -> tuple[list[Any], Any]:
+    """Flatten what the function returned; raise if there is nothing in it."""
+    leaves, treedef = tree.flatten(out)
+    if not leaves:
+        what = "None" if out is None else f"{describe(out)}, which holds no array"
+        raise ArgumentError(
+            f"{origin.name} returned {what}, and {origin.transform} needs an array",
+            where=str(origin),
+            fix="end the function with return y",
+        )
+    return leaves, treedef
+
+
+def snapshot(value: Any) -> Any:
+    """Return a copy of an array that may be written to later; other values as they are.
+
+    The copy has the strides of the original: in another layout, sums and matrix products could
+    differ in the last bit.
+    """
+    if type(value) is not np.ndarray:
+        return value
+    flags = value.flags
+    if flags.c_contiguous or flags.f_contiguous:
+        return value.copy(order="K")
+    low, high = np.lib.array_utils.byte_bounds(value)
+    if high - low > 4 * value.nbytes + 65536:  # every thousandth element, say: memory counts more
+        return value.copy(order="K")
+    start = value.__array_interface__["data"][0] - low
+    buffer = np.empty(high - low, np.uint8)
+    made: Any = np.ndarray(value.shape, value.dtype, buffer, start, value.strides)
+    np.copyto(made, value)
+    return made
 
 
 def is_differentiable(leaf: Any) -> bool | None:
@@ -122,6 +198,8 @@ def differentiable_leaves(
             positions.append(position)
             continue
         wanted = is_differentiable(leaf)
+        if wanted and isinstance(leaf, np.ndarray):
+            refuse_kind(leaf, lambda at=position: _where(arguments, names, at))
         if wanted is None and not allow_int:
             where = _where(arguments, names, position)
             raise DtypeError(
@@ -165,7 +243,7 @@ def _nothing_to_differentiate(transform: str, argument: Any, name: str) -> Dtype
 def _where(arguments: Sequence[Any], names: Sequence[str], position: int) -> str:
     path, _ = tree.flatten_with_path(tuple(arguments))[0][position]
     inner = tree.keystr(path[1:])
-    return names[path[0].idx] + (f" at {inner}" if inner else "")
+    return names[path[0].idx] + (f" at {inner}" if inner else "") + f", {user_line()}"
 
 
 class Selection:
@@ -231,6 +309,12 @@ def select(
                 fix="pass it by that name",
             )
         places.append(position)
+    if len(set(places)) != len(places):
+        raise ArgumentError(
+            f"argnums and argnames of {transform} name the same argument: {argnums}, {argnames}",
+            where=user_line(),
+            fix="name each argument once",
+        )
     return Selection(list(args), kwargs, places)
 
 
@@ -273,7 +357,14 @@ def check_like(dots: Any, primals: Any, treedef: Any, leaves: Sequence[Any], wha
     elif dots is None:
         parts = [None] * len(leaves)
     else:
-        parts = treedef.flatten_up_to(dots)
+        try:
+            parts = treedef.flatten_up_to(dots)
+        except TreeMismatchError as error:
+            raise TreeMismatchError(
+                f"the {what} does not have the structure of what it belongs to",
+                where=error.where.replace("the tree", f"the {what}", 1),
+                fix=error.fix,
+            ) from None
     checked = []
     for index, (dot, primal) in enumerate(zip(parts, leaves, strict=True)):
         if dot is None:
@@ -308,7 +399,9 @@ def check_like(dots: Any, primals: Any, treedef: Any, leaves: Sequence[Any], wha
                 raise _wrong_dtype(dot, dtype, primals, index, what)
             dot = dtype.type(dot) if not isinstance(primal, float | complex) else type(primal)(dot)
         elif dot.dtype != dtype:
-            raise _wrong_dtype(dot, dtype, primals, index, what)
+            if not isinstance(concrete(dot), float) or isinstance(concrete(dot), np.generic):
+                raise _wrong_dtype(dot, dtype, primals, index, what)
+            dot = dot.astype(dtype)  # a traced Python float
         checked.append(dot)
     return checked
 

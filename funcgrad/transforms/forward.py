@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,24 +19,34 @@ from funcgrad.core.convert import like
 from funcgrad.core.level import Origin, Trace
 from funcgrad.core.primitive import Elementwise, Primitive
 from funcgrad.core.tracer import Tracer, unwrap
-from funcgrad.core.zero import dtype_of, spread
+from funcgrad.core.zero import dtype_of, shape_of, spread
 from funcgrad.errors import ArgumentError, describe, user_line
 from funcgrad.transforms.flat import (
     call_origin,
+    check_callable,
     check_like,
     differentiable_leaves,
+    flatten_output,
     lower,
-    lower_tree,
+    snapshot,
+    split_aux,
 )
 from funcgrad.transforms.tape import no_rule
 
 __all__ = ["jvp", "linearize"]
 
 
-def _push(
-    primitive: Elementwise, index: int, x_dot: Any, x: Any, y: Any, out: Any, args: Any
-) -> Any:
-    """Push one tangent through an elementwise primitive, to the shape and dtype of `out`."""
+class _Aval(NamedTuple):
+    """The shape and dtype of an array that is not kept."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+def _product(
+    primitive: Elementwise, index: int, x: Any, y: Any, out: Any, args: Any
+) -> tuple[Any, Any] | None:
+    """Return ``push, kept`` such that ``push(x_dot, kept)`` is the tangent by one argument."""
     keep, push = (
         (primitive.keep0, primitive.push0) if index == 0 else (primitive.keep1, primitive.push1)
     )
@@ -54,7 +64,15 @@ def _push(
         kept = out
     else:
         kept = keep(x, y, out)
-    return spread(push(x_dot, kept), out)
+    return push, kept
+
+
+def _push(
+    primitive: Elementwise, index: int, x_dot: Any, x: Any, y: Any, out: Any, args: Any
+) -> Any:
+    """Push one tangent through an elementwise primitive, to the shape and dtype of `out`."""
+    product = _product(primitive, index, x, y, out, args)
+    return None if product is None else spread(product[0](x_dot, product[1]), out)
 
 
 class ForwardTrace(Trace):
@@ -72,7 +90,7 @@ class ForwardTrace(Trace):
 
     def variable(self, value: Any, tangent: Any) -> Tracer:
         """Make an independent variable."""
-        made = Tracer(self, value, tangent)
+        made = Tracer(self, unwrap(value), unwrap(tangent))
         made._alias = assign.ARGUMENT
         return made
 
@@ -127,7 +145,7 @@ class ForwardTrace(Trace):
             raise no_rule(primitive, "jvp", primals, params)
         with np.errstate(all="ignore"):
             out_dot = fit_tangent(primitive.jvp(primals, tangents, out, **params), out)
-        return wrap_outputs(self, primitive, args, out, out_dot)
+        return wrap_outputs(self, primitive, args, params, out, out_dot)
 
 
 def fit_tangent(out_dot: Any, out: Any) -> Any:
@@ -140,18 +158,22 @@ def fit_tangent(out_dot: Any, out: Any) -> Any:
     return out_dot if out_dot is None else spread(out_dot, out)
 
 
-def wrap_outputs(trace: Trace, primitive: Primitive, args: Any, out: Any, extra: Any) -> Any:
+def wrap_outputs(
+    trace: Trace, primitive: Primitive, args: Any, params: Any, out: Any, extra: Any
+) -> Any:
     """Make tracers of the results that have a derivative."""
+    made: Any
     if type(out) is tuple:
-        return tuple(
+        made = tuple(
             part if dot is None or dtype_of(part).kind not in "fc" else Tracer(trace, part, dot)
             for part, dot in zip(out, extra, strict=True)
         )
-    if extra is None or dtype_of(out).kind not in "fc":
+    elif extra is None or dtype_of(out).kind not in "fc":
         return out
-    made = Tracer(trace, out, extra)
+    else:
+        made = Tracer(trace, out, extra)
     if primitive.may_alias:
-        assign.link(made, args[0])
+        assign.link(made, args[0], params)
     return made
 
 
@@ -164,6 +186,16 @@ class LinearTrace(ForwardTrace):
         super().__init__(origin)
         self.notes: list[Any] = []
         self.new_index = itertools.count().__next__
+
+    def close(self) -> None:
+        """Refuse further operations."""
+        self.closed = True
+        self.notes = []  # which an escaped tracer would keep alive
+
+    def take_notes(self) -> list[Any]:
+        """Return the notes, which are no longer the trace's then."""
+        notes, self.notes = self.notes, []
+        return notes
 
     def unary(self, primitive: Elementwise, fun: Callable[[Any], Any], x: Any) -> Any:
         """Note an elementwise function of one argument."""
@@ -181,17 +213,24 @@ class LinearTrace(ForwardTrace):
         if primitive.discrete:
             return out
         x, y = primals if len(primals) == 2 else (primals[0], None)
+        parts = []
+        for index, number in enumerate(numbers):
+            product = None if number is None else _product(primitive, index, x, y, out, primals)
+            if product is not None:
+                parts.append((index, *product))
+        if not parts:
+            return out
+        like_out = _Aval(shape_of(out), dtype_of(out))
 
         def pushforward(dots: Sequence[Any]) -> Any:
             out_dot = None
-            for index, dot in enumerate(dots):
-                if dot is not None:
-                    part = _push(primitive, index, dot, x, y, out, primals)
-                    if part is not None:
-                        out_dot = part if out_dot is None else out_dot + part
+            for index, push, kept in parts:
+                if dots[index] is not None:
+                    part = spread(push(dots[index], kept), like_out)
+                    out_dot = part if out_dot is None else out_dot + part
             return out_dot
 
-        return self._note(primitive, args, numbers, out, pushforward)
+        return self._note(primitive, args, {}, numbers, out, pushforward)
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Note any other operation."""
@@ -206,30 +245,23 @@ class LinearTrace(ForwardTrace):
         def pushforward(dots: Sequence[Any]) -> Any:
             return fit_tangent(jvp_rule(primals, dots, out, **params), out)
 
-        return self._note(primitive, args, numbers, out, pushforward)
+        return self._note(primitive, args, params, numbers, out, pushforward)
 
-    def _note(self, primitive: Any, args: Any, numbers: Any, out: Any, pushforward: Any) -> Any:
+    def _note(
+        self, primitive: Any, args: Any, params: Any, numbers: Any, out: Any, pushforward: Any
+    ) -> Any:
         number: Any
         if type(out) is tuple:
             number = tuple(self.new_index() for _ in out)
         else:
             number = self.new_index()
         self.notes.append((number, pushforward, numbers))
-        return wrap_outputs(self, primitive, args, out, number)
+        return wrap_outputs(self, primitive, args, params, out, number)
 
 
 def _call(fun: Callable[..., Any], args: Any, has_aux: bool, trace: Any) -> tuple[Any, Any]:
     out = fun(*args)
-    if not has_aux:
-        return out, None
-    if not isinstance(out, tuple) or len(out) != 2:
-        raise ArgumentError(
-            f"{trace.origin.transform} with has_aux=True needs a function that returns a pair "
-            f"(out, aux), got {describe(out)}",
-            where=str(trace.origin),
-            fix="return out, aux",
-        )
-    return out[0], lower_tree(out[1], trace)
+    return split_aux(out, trace) if has_aux else (out, None)
 
 
 def jvp(
@@ -276,6 +308,7 @@ def jvp(
     >>> float(out), float(out_dot)
     (0.0, 2.0)
     """
+    check_callable("jvp", fun)
     origin = call_origin("jvp", fun)
     _check_pair(primals, tangents, origin)
     primals = tuple(primals)
@@ -289,9 +322,11 @@ def jvp(
             for leaf, dot in zip(leaves, dots, strict=True)
         ]
         out, aux = _call(fun, tree.unflatten(treedef, traced), has_aux, trace)
-        out_leaves, out_treedef = tree.flatten(out)
+        out_leaves, out_treedef = flatten_output(out, origin)
     values = [lower(leaf, trace) for leaf in out_leaves]
     seen = {id(dot) for dot in dots}
+    seen.update(map(id, values))
+    seen.update(map(id, leaves))
     out_dots = [
         like(leaf._extra if type(leaf) is Tracer and leaf._trace is trace else None, value, seen)
         if _has_tangent(value)
@@ -368,29 +403,38 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     >>> out, pushforward(1.0), pushforward(10.0)
     (9.0, 6.0, 60.0)
     """
+    check_callable("linearize", fun)
     origin = call_origin("linearize", fun)
     leaves, treedef = tree.flatten(primals)
     names = [f"argument {number}" for number in range(len(primals))]
     positions = differentiable_leaves(leaves, primals, names, transform="linearize")
-    leaves = [leaf.copy() if type(leaf) is np.ndarray else leaf for leaf in leaves]
+    # As for `vjp`: the residuals outlive this call.
+    leaves = [snapshot(leaf) for leaf in leaves]
     with LinearTrace(origin) as trace:
         traced = list(leaves)
         for position in positions:
             traced[position] = trace.variable(leaves[position], trace.new_index())
         out, aux = _call(fun, tree.unflatten(treedef, traced), has_aux, trace)
-        out_leaves, out_treedef = tree.flatten(out)
+        del traced
+        out_leaves, out_treedef = flatten_output(out, origin)
+        notes = trace.take_notes()
     numbers = [
         leaf._extra if type(leaf) is Tracer and leaf._trace is trace else None
         for leaf in out_leaves
     ]
-    values = [lower(leaf, trace) for leaf in out_leaves]
+    values = [snapshot(lower(leaf, trace)) for leaf in out_leaves]
     out = tree.unflatten(out_treedef, values)
-    notes = trace.notes
     own_primals = tree.unflatten(treedef, leaves)
 
     def pushforward(*tangents: Any) -> Any:
         """Push tangents of the primals forward to the output."""
-        _check_pair(own_primals, tangents, origin)
+        if len(tangents) != len(own_primals):
+            raise ArgumentError(
+                f"the pushforward of {origin} takes {len(own_primals)} tangents, one for each "
+                f"argument, got {len(tangents)}",
+                where=user_line(),
+                fix="give one tangent for each argument of the function; None stands for zero",
+            )
         dots: dict[int, Any] = {}
         seen = set()
         checked = check_like(_as_zero(tangents, own_primals), own_primals, treedef, leaves, "tangent")

@@ -14,18 +14,21 @@ import numpy as np
 
 from funcgrad import tree
 from funcgrad.core.convert import like
-from funcgrad.core.level import Origin
+from funcgrad.core.level import Origin, TracerBase
 from funcgrad.core.tracer import Tracer
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError, describe, user_line
 from funcgrad.transforms.flat import (
     Transformed,
     call_origin,
+    check_callable,
     check_like,
     differentiable_leaves,
+    flatten_output,
     lower,
-    lower_tree,
     select,
+    snapshot,
+    split_aux,
 )
 from funcgrad.transforms.tape import ReverseTrace, backward
 
@@ -137,6 +140,8 @@ def value_and_grad(
 
 
 def _as_tuple(value: Any, kind: type, what: str, transform: str) -> tuple[Any, ...]:
+    if isinstance(value, np.integer):
+        value = int(value)
     parts = (value,) if isinstance(value, kind) else value
     try:
         parts = tuple(parts)
@@ -188,10 +193,18 @@ class _ValueAndGrad(Transformed):
         super().__init__(make, fun, options)
         if argnums is None:
             argnums = 0 if argnames is None else ()
+        elif isinstance(argnums, np.integer):
+            argnums = int(argnums)
         self.argnums = _as_tuple(argnums, int, "argnums", self.transform)
         self.argnames = _as_tuple(
             () if argnames is None else argnames, str, "argnames", self.transform
         )
+        if not self.argnums and not self.argnames:
+            raise ArgumentError(
+                f"{self.transform} was told to differentiate with respect to no argument",
+                where=user_line(),
+                fix="give argnums= or argnames= at least one, or leave both away for the first",
+            )
         # One gradient by itself, or a tuple of them.
         self.alone = (isinstance(argnums, int) and argnames is None) or (
             isinstance(argnames, str) and argnums == ()
@@ -226,23 +239,16 @@ class _ValueAndGrad(Transformed):
             del args, kwargs
             aux = None
             if self.has_aux:
-                if not isinstance(out, tuple) or len(out) != 2:
-                    raise ArgumentError(
-                        f"{origin.transform} with has_aux=True needs a function that returns a "
-                        f"pair (value, aux), got {describe(out)}",
-                        where=str(origin),
-                        fix="return value, aux",
-                    )
-                out, aux = out
-                aux = lower_tree(aux, trace)
+                out, aux = split_aux(out, trace)
             value = lower(out, trace)
             value, seed = self.check_output(value, origin)
+            tape = trace.take_tape()
         bars: list[Any] = [None] * len(positions)
         if type(out) is Tracer and out._trace is trace:
             start = trace.blank()
             start[out._extra] = seed
             del out
-            bars = backward(trace.take_tape(), start, len(positions), consume=True)
+            bars = backward(tape, start, len(positions), consume=True)
         gradients: list[Any] = [None] * len(leaves)
         seen = {id(seed)}
         for position, bar in zip(positions, bars, strict=True):
@@ -288,6 +294,10 @@ class _ValueAndGrad(Transformed):
                 where=str(origin),
                 fix=fix,
             )
+        if hasattr(value, "__array_function__") and not isinstance(
+            value, np.ndarray | np.generic | TracerBase
+        ):
+            return value, np.ones_like(value)  # another kind of array; so will the gradient be
         return value, np.ones(shape, dtype)[()]
 
 
@@ -369,41 +379,30 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     >>> pullback(2.0)
     (2.0,)
     """
+    check_callable("vjp", fun)
     origin = call_origin("vjp", fun)
     leaves, treedef = tree.flatten(primals)
     names = [f"argument {number}" for number in range(len(primals))]
     positions = differentiable_leaves(leaves, primals, names, transform="vjp")
-    # The residuals outlive this call, and the caller may write to the arrays in the meantime.
-    leaves = [leaf.copy() if type(leaf) is np.ndarray else leaf for leaf in leaves]
+    # The residuals outlive this call, and the caller may write to the arrays in the meantime: to
+    # the arguments, and to the output, which may be a residual too.
+    leaves = [snapshot(leaf) for leaf in leaves]
     with ReverseTrace(origin) as trace:
         traced = list(leaves)
         for position in positions:
             traced[position] = trace.variable(leaves[position])
         out = fun(*tree.unflatten(treedef, traced))
+        del traced
         aux = None
         if has_aux:
-            if not isinstance(out, tuple) or len(out) != 2:
-                raise ArgumentError(
-                    f"vjp with has_aux=True needs a function that returns a pair (out, aux), "
-                    f"got {describe(out)}",
-                    where=str(origin),
-                    fix="return out, aux",
-                )
-            out, aux = out
-            aux = lower_tree(aux, trace)
-        out_leaves, out_treedef = tree.flatten(out)
-        if not out_leaves:
-            raise ArgumentError(
-                f"{origin.name} returned {describe(out)}, which holds no array",
-                where=str(origin),
-                fix="end the function with return y",
-            )
+            out, aux = split_aux(out, trace)
+        out_leaves, out_treedef = flatten_output(out, origin)
+        tape, count = trace.take_tape(), len(trace.blank())
     numbers = [
         leaf._extra if type(leaf) is Tracer and leaf._trace is trace else -1 for leaf in out_leaves
     ]
-    values = [lower(leaf, trace) for leaf in out_leaves]
+    values = [snapshot(lower(leaf, trace)) for leaf in out_leaves]
     out = tree.unflatten(out_treedef, values)
-    tape, count = trace.take_tape(), len(trace.blank())
 
     def pullback(out_bar: Any) -> tuple[Any, ...]:
         """Pull a cotangent of the output back to the primals."""

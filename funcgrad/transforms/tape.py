@@ -27,10 +27,10 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core import assign
-from funcgrad.core.level import Origin, Trace
+from funcgrad.core.level import Origin, Trace, escaped
 from funcgrad.core.primitive import Elementwise, Primitive, passes
 from funcgrad.core.tracer import Tracer, unwrap
-from funcgrad.core.zero import dtype_of, fit, shape_of, vdot, zero_wins
+from funcgrad.core.zero import as_numpy, dtype_of, fit, repaired, shape_of, vdot
 from funcgrad.errors import MissingRuleError, describe, user_line
 
 __all__ = ["ReverseTrace", "backward"]
@@ -59,7 +59,10 @@ class ReverseTrace(Trace):
 
     def close(self) -> None:
         """Refuse further operations."""
-        self.record = self.escaped
+        # Not a method of this trace, which would make a cycle for the garbage collector; and no
+        # tape, which an escaped tracer would keep alive.
+        self.record = partial(escaped, self.origin)
+        self.tape = []
 
     def take_tape(self) -> list[Any]:
         """Return the tape, which is no longer the trace's then."""
@@ -72,7 +75,7 @@ class ReverseTrace(Trace):
 
     def variable(self, value: Any) -> Tracer:
         """Make an independent variable; they come first on the tape's numbering."""
-        made = Tracer(self, value, self.new_index())
+        made = Tracer(self, unwrap(value), self.new_index())
         made._alias = assign.ARGUMENT
         return made
 
@@ -181,18 +184,23 @@ class ReverseTrace(Trace):
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Record any other operation."""
+        if len(args) == 1 and type(args[0]._value) is _ndarray:
+            return self._single(primitive, args[0], params)
         values = []
         parents = []
+        nested = False
         for arg in args:
+            i = -1
             if type(arg) is Tracer:
                 if arg._trace is self:
-                    values.append(arg._value)
-                    parents.append(arg._extra)
-                    continue
-                arg = unwrap(arg)
+                    i = arg._extra
+                    arg = arg._value
+                else:
+                    arg = unwrap(arg)
+                nested = nested or type(arg) is Tracer
             values.append(arg)
-            parents.append(-1)
-        out = primitive.bind(*values, **params)
+            parents.append(i)
+        out = (primitive.bind if nested else primitive.forward)(*values, **params)
         if primitive.reason is not None:
             return out
         if primitive.vjp is None:
@@ -205,22 +213,45 @@ class ReverseTrace(Trace):
             for pull, i, value in zip(pullbacks, parents, values, strict=True)
             if i >= 0 and pull is not None
         ]
-        if not edges:
+        return self._record(primitive, args[0], params, out, edges) if edges else out
+
+    def _single(self, primitive: Primitive, x: Tracer, params: dict[str, Any]) -> Any:
+        """Record an operation on one array, not nested: the same as `process`, in half the time."""
+        value = x._value
+        out = primitive.forward(value, **params)
+        if primitive.reason is not None:
             return out
+        if primitive.vjp is None:
+            raise no_rule(primitive, "vjp", (value,), params)
+        pull = primitive.vjp((value,), out, **params)
+        if type(pull) is tuple:
+            (pull,) = pull
+        if pull is None:
+            return out
+        edges = ((pull, x._extra, value.shape, value.dtype),)
+        return self._record(primitive, x, params, out, edges)
+
+    def _record(
+        self, primitive: Primitive, first: Any, params: dict[str, Any], out: Any, edges: Any
+    ) -> Any:
+        """Put a node with these edges on the tape, and wrap the result."""
         if type(out) is tuple:
             k = tuple(self.new_index() for _ in out)
             self.record((k, edges))
-            return tuple(
+            parts = tuple(
                 Tracer(self, part, index) if dtype_of(part).kind in "fc" else part
                 for part, index in zip(out, k, strict=True)
             )
+            if primitive.may_alias:
+                assign.link(parts, first, params)
+            return parts
         if dtype_of(out).kind not in "fc":
             return out
         index = self.new_index()
         self.record((index, edges))
         made = Tracer(self, out, index)
         if primitive.may_alias:
-            assign.link(made, args[0])
+            assign.link(made, first, params)
         return made
 
 
@@ -281,9 +312,12 @@ def backward(tape: list[Any], bars: list[Any], wanted: int, *, consume: bool) ->
                 if pull is passes:
                     bar = out_bar
                 else:
-                    bar = pull(out_bar, kept)
+                    try:
+                        bar = pull(out_bar, kept)
+                    except ArithmeticError:
+                        bar = as_numpy(pull, out_bar, kept)
                     if type(bar) is not _ndarray or not isfinite(vdot(bar, bar)):
-                        bar = zero_wins(bar, out_bar)
+                        bar = repaired(bar, pull, out_bar, kept)
                 before = bars[i]
                 bars[i] = bar if before is None else before + bar
             elif size == 7:
@@ -292,8 +326,12 @@ def backward(tape: list[Any], bars: list[Any], wanted: int, *, consume: bool) ->
                 if out_bar is None:
                     continue
                 bars[k] = None
-                bar = pull(out_bar, kept)
-                bar2 = pull2(out_bar, kept2)
+                try:
+                    bar = pull(out_bar, kept)
+                    bar2 = pull2(out_bar, kept2)
+                except ArithmeticError:
+                    bar = as_numpy(pull, out_bar, kept)
+                    bar2 = as_numpy(pull2, out_bar, kept2)
                 # Both have the shape of the result; one product tests them together.
                 if pull is not pull2 or pull is not passes:
                     if (
@@ -301,7 +339,8 @@ def backward(tape: list[Any], bars: list[Any], wanted: int, *, consume: bool) ->
                         or type(bar2) is not _ndarray
                         or not isfinite(vdot(bar, bar2))
                     ):
-                        bar, bar2 = zero_wins(bar, out_bar), zero_wins(bar2, out_bar)
+                        bar = repaired(bar, pull, out_bar, kept)
+                        bar2 = repaired(bar2, pull2, out_bar, kept2)
                 before = bars[i]
                 bars[i] = bar if before is None else before + bar
                 before = bars[j]

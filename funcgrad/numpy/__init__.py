@@ -1,0 +1,70 @@
+"""NumPy's namespace for traced code: ``import funcgrad.numpy as fnp``.
+
+Plain NumPy functions take traced values, with no import of ours. Some cannot: `numpy.array` of a
+list with traced values in it, or `numpy.zeros`, which sees no argument that is traced. Those are
+replaced here; every other name is NumPy's own object, so ``fnp.sin is np.sin``.
+
+Inside a transform the creation functions return arrays that can be assigned traced values
+(``y = fnp.zeros(3); y[0] = x``); outside they return what NumPy's do.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from funcgrad.numpy.create import (
+    arange,
+    empty,
+    eye,
+    full,
+    identity,
+    ones,
+    tri,
+    zeros,
+)
+from funcgrad.numpy.gather import c_, r_
+from funcgrad.numpy.nested import (
+    array,
+    asanyarray,
+    asarray,
+    asarray_chkfinite,
+    ascontiguousarray,
+    asfortranarray,
+    isscalar,
+)
+
+# What is replaced; other names are looked up in NumPy when they are asked for.
+__all__ = [
+    "arange",
+    "array",
+    "asanyarray",
+    "asarray",
+    "asarray_chkfinite",
+    "ascontiguousarray",
+    "asfortranarray",
+    "c_",
+    "empty",
+    "eye",
+    "full",
+    "identity",
+    "isscalar",
+    "ones",
+    "r_",
+    "tri",
+    "zeros",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return getattr(np, name)
+    except AttributeError as error:
+        raise AttributeError(str(error).replace("'numpy'", repr(__name__))) from None
+
+
+def __dir__() -> list[str]:
+    return sorted({*dir(np), *__all__})

@@ -1,0 +1,106 @@
+"""Weight decay: a pull of each parameter towards zero."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from funcgrad import tree
+from funcgrad.optim.base import (
+    EmptyState,
+    GradientTransformation,
+    OptState,
+    Params,
+    ScalarOrSchedule,
+    Updates,
+    as_hyperparameter,
+    check_state,
+    like_leaf,
+    matched,
+    missing_params,
+)
+from funcgrad.optim.combining import masked
+
+__all__ = ["WeightDecaySchedule", "add_decayed_weights"]
+
+
+class WeightDecaySchedule(NamedTuple):
+    """The number of steps done, for a weight decay that depends on it."""
+
+    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody needs here
+
+
+def add_decayed_weights(
+    weight_decay: ScalarOrSchedule = 0.0, mask: Any = None
+) -> GradientTransformation:
+    """Add the parameters, times a factor, to the updates.
+
+    Parameters
+    ----------
+    weight_decay : float or callable
+        The factor, or a schedule for it.
+    mask : pytree of bool, or callable, optional
+        Which parameters decay; see `masked`. All by default.
+
+    Returns
+    -------
+    GradientTransformation
+        Needs the parameters in `update`.
+
+    Raises
+    ------
+    ArgumentError
+        From `update`: there are no parameters.
+
+    Notes
+    -----
+    What is added is the gradient of ``weight_decay / 2 * abs(param) ** 2``, so its place is before
+    `scale_by_learning_rate`.
+
+    Examples
+    --------
+    >>> optimizer = add_decayed_weights(0.5)
+    >>> optimizer.update({"w": 1.0}, optimizer.init({"w": 4.0}), {"w": 4.0})
+    ({'w': 3.0}, EmptyState())
+    """
+    fixed = None if callable(weight_decay) else as_hyperparameter(weight_decay, "weight_decay")
+
+    def init(params: Params) -> OptState:
+        return WeightDecaySchedule(0) if fixed is None else EmptyState()
+
+    def update(
+        updates: Updates, state: OptState, params: Params | None = None
+    ) -> tuple[Updates, OptState]:
+        if params is None:
+            raise missing_params("add_decayed_weights")
+        factor = fixed
+        if factor is None:
+            count = check_state(state, WeightDecaySchedule, "add_decayed_weights").count
+            factor = as_hyperparameter(weight_decay(count), "what the schedule returns")
+            state = WeightDecaySchedule(count + 1)
+        if type(factor) in (int, float) and factor == 0:
+            return updates, state
+        return _decayed(updates, params, factor), state
+
+    made = GradientTransformation(init, update)
+    return made if mask is None else masked(made, mask)
+
+
+def _decayed(updates: Updates, params: Params, factor: Any) -> Updates:
+    leaves, weights, treedef = matched(
+        updates,
+        params,
+        "the gradients do not fit the parameters",
+        "the gradients",
+        "the parameters",
+    )
+    news: list[Any] = []
+    for leaf, weight in zip(leaves, weights, strict=True):
+        if leaf is None:
+            news.append(None)
+            continue
+        if np.iscomplexobj(weight):
+            weight = np.conjugate(weight)  # as in the gradient of abs(weight) ** 2
+        news.append(like_leaf(leaf + factor * weight, leaf))
+    return tree.unflatten(treedef, news)

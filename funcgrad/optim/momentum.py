@@ -1,0 +1,138 @@
+"""Gradient descent, plain and with momentum."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from funcgrad import tree
+from funcgrad.optim.base import (
+    GradientTransformation,
+    GradientTransformationExtraArgs,
+    OptState,
+    Params,
+    ScalarOrSchedule,
+    Updates,
+    as_hyperparameter,
+    check_state,
+    identity,
+    like_leaf,
+    matched,
+    wrong_shape,
+    zeros_for,
+)
+from funcgrad.optim.combining import chain
+from funcgrad.optim.scaling import scale_by_learning_rate
+
+__all__ = ["TraceState", "sgd", "trace"]
+
+
+class TraceState(NamedTuple):
+    """The decaying sums of past gradients, like the parameters."""
+
+    trace: Updates
+
+
+def trace(
+    decay: Any, nesterov: bool = False, accumulator_dtype: Any = None
+) -> GradientTransformation:
+    """Replace gradients by decaying sums of all so far: the heavy ball.
+
+    Parameters
+    ----------
+    decay : float
+        What remains of a sum at the next step. This is a sum, not an average: with a constant
+        gradient it grows to ``1 / (1 - decay)`` times that.
+    nesterov : bool
+        Look one step ahead, as Nesterov's method does.
+    accumulator_dtype : dtype, optional
+        To keep the sums in; that of the parameters by default.
+
+    Returns
+    -------
+    GradientTransformation
+        Its state is a `TraceState`.
+
+    Raises
+    ------
+    TreeMismatchError, ShapeError
+        From `update`: the gradients do not fit the state.
+
+    Examples
+    --------
+    >>> optimizer = trace(0.5)
+    >>> updates, state = optimizer.update({"w": 1.0}, optimizer.init({"w": 0.0}))
+    >>> optimizer.update({"w": 1.0}, state)
+    ({'w': 1.5}, TraceState(trace={'w': 1.5}))
+    """
+    decay = as_hyperparameter(decay, "decay")
+    dtype = None if accumulator_dtype is None else np.dtype(accumulator_dtype)
+
+    def init(params: Params) -> TraceState:
+        return TraceState(zeros_for(params, dtype))
+
+    def update(
+        updates: Updates, state: OptState, params: Params | None = None
+    ) -> tuple[Updates, OptState]:
+        state = check_state(state, TraceState, "trace")
+        leaves, sums, treedef = matched(updates, state.trace)
+        steps: list[Any] = []
+        news: list[Any] = []
+        for g, old in zip(leaves, sums, strict=True):
+            if g is None:
+                steps.append(None)
+                news.append(old)
+                continue
+            if getattr(g, "shape", ()) != getattr(old, "shape", ()):
+                wrong_shape(updates, state.trace)
+            new = g + decay * old
+            steps.append(like_leaf(g + decay * new if nesterov else new, g))
+            news.append(like_leaf(new, old))
+        return tree.unflatten(treedef, steps), TraceState(tree.unflatten(treedef, news))
+
+    return GradientTransformation(init, update)
+
+
+def sgd(
+    learning_rate: ScalarOrSchedule,
+    momentum: Any = None,
+    nesterov: bool = False,
+    accumulator_dtype: Any = None,
+) -> GradientTransformationExtraArgs:
+    """Make an optimizer that goes against the gradient, with momentum if wanted.
+
+    Parameters
+    ----------
+    learning_rate : float or callable
+        A number, or a schedule: it takes the number of steps done and returns a number.
+    momentum : float, optional
+        The `decay` of `trace`; no momentum by default.
+    nesterov : bool
+        Use Nesterov's form of momentum.
+    accumulator_dtype : dtype, optional
+        To keep the sums of gradients in.
+
+    Returns
+    -------
+    GradientTransformationExtraArgs
+        The optimizer.
+
+    References
+    ----------
+    .. [1] I. Sutskever, J. Martens, G. Dahl and G. Hinton, "On the importance of initialization and
+       momentum in deep learning", ICML 2013.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> optimizer = sgd(0.1)
+    >>> optimizer.update(np.array([2000.0, 1.0]), optimizer.init(np.zeros(2)))[0]
+    array([-2.e+02, -1.e-01])
+    """
+    first = (
+        identity()
+        if momentum is None
+        else trace(as_hyperparameter(momentum, "momentum"), nesterov, accumulator_dtype)
+    )
+    return chain(first, scale_by_learning_rate(learning_rate))

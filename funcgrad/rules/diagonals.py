@@ -1,0 +1,166 @@
+"""Diagonals and triangles: parts of matrices, and matrices of them.
+
+`diagonal` and `place_diagonal` are transposes of each other.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+
+from funcgrad.core.primitive import Sample, overrides, primitive
+from funcgrad.core.zero import shape_of
+from funcgrad.rules.families import linear
+
+__all__: list[str] = []
+
+
+@primitive(linear, overrides=np.diagonal, may_alias=True)
+def diagonal(a, *, offset=0, axis1=0, axis2=1):
+    """Take a diagonal of each matrix in the planes of two axes."""
+    return np.diagonal(a, offset, axis1, axis2)
+
+
+@diagonal.def_vjp
+def diagonal_vjp(primals, out, *, offset, axis1, axis2):
+    (a,) = primals
+    shape = shape_of(a)
+
+    def diagonal_pullback(out_bar):
+        return place_diagonal.bind(out_bar, shape=shape, offset=offset, axis1=axis1, axis2=axis2)
+
+    return diagonal_pullback
+
+
+@diagonal.def_samples
+def diagonal_samples(rng):
+    x = rng.normal(size=(3, 4))
+    for offset in (0, 2, -1, 7):
+        yield Sample(x, offset)
+    yield Sample(rng.normal(size=(2, 3, 4)), axis1=-1, axis2=0)
+    yield Sample(rng.normal(size=(2, 3, 4)), 1, 1, 2)
+    yield Sample(rng.normal(size=(0, 3)))
+
+
+@primitive(linear)
+def place_diagonal(d, *, shape, offset=0, axis1=0, axis2=1):
+    """Make an array of zeros but for a diagonal: the transpose of `diagonal`."""
+    out = np.zeros_like(d, shape=shape)
+    ends = [normalize_axis_index(axis, len(shape)) for axis in (axis1, axis2)]
+    planes = np.moveaxis(out, ends, (-2, -1))
+    along = np.arange(shape_of(d)[-1])
+    planes[..., along - min(offset, 0), along + max(offset, 0)] = d
+    return out
+
+
+@place_diagonal.def_vjp
+def place_diagonal_vjp(primals, out, *, shape, offset, axis1, axis2):
+    def place_diagonal_pullback(out_bar):
+        return diagonal.bind(out_bar, offset=offset, axis1=axis1, axis2=axis2)
+
+    return place_diagonal_pullback
+
+
+@place_diagonal.def_samples
+def place_diagonal_samples(rng):
+    yield Sample(
+        rng.normal(size=(2, 3)), shape=(3, 2, 4), offset=1, axis1=0, axis2=-1, fun=place_diagonal
+    )
+    yield Sample(rng.normal(size=3), shape=(5, 3), offset=-2, fun=place_diagonal)
+
+
+@overrides(np.diag)
+def diag(v, k=0):
+    """Take a diagonal of a matrix, or make the matrix of one."""
+    shape = shape_of(v)
+    if len(shape) == 2:
+        return diagonal.bind(v, offset=k, axis1=0, axis2=1)
+    if len(shape) != 1:
+        raise ValueError("Input must be 1- or 2-d.")
+    n = shape[0] + abs(k)
+    return place_diagonal.bind(v, shape=(n, n), offset=k, axis1=0, axis2=1)
+
+
+@overrides(np.diagflat)
+def diagflat(v, k=0):
+    """Make the matrix that has the elements on a diagonal."""
+    return diag(np.ravel(v), k)
+
+
+@diag.def_samples
+@diagflat.def_samples
+def diag_samples(rng):
+    x = rng.normal(size=3)
+    for k in (0, 1, -2):
+        yield Sample(x, k)
+    yield Sample(rng.normal(size=(2, 3)))
+    yield Sample(rng.normal(size=(3, 2)), k=-1)
+    yield Sample(rng.normal(size=0))
+
+
+@primitive(linear, overrides=np.tril)
+def tril(m, *, k=0):
+    """Set what is above a diagonal to zero."""
+    return np.tril(m, k)
+
+
+@tril.def_vjp
+def tril_vjp(primals, out, *, k):
+    def tril_pullback(out_bar):
+        return np.tril(out_bar, k)
+
+    return tril_pullback
+
+
+@primitive(linear, overrides=np.triu)
+def triu(m, *, k=0):
+    """Set what is below a diagonal to zero."""
+    return np.triu(m, k)
+
+
+@triu.def_vjp
+def triu_vjp(primals, out, *, k):
+    def triu_pullback(out_bar):
+        return np.triu(out_bar, k)
+
+    return triu_pullback
+
+
+@tril.def_samples
+@triu.def_samples
+def triangle_samples(rng):
+    x = rng.normal(size=(3, 4))
+    for k in (0, 1, -2):
+        yield Sample(x, k)
+    yield Sample(rng.normal(size=(2, 3, 3)))
+    yield Sample(rng.normal(size=3))  # one row, broadcast
+    yield Sample(rng.normal(size=(0, 2)))
+
+
+@primitive(linear, overrides=np.trace)
+def trace(a, *, offset=0, axis1=0, axis2=1, dtype=None, out=None):
+    """Sum a diagonal of each matrix in the planes of two axes."""
+    return np.trace(a, offset, axis1, axis2, dtype)
+
+
+@trace.def_vjp
+def trace_vjp(primals, out, *, offset, axis1, axis2, dtype):
+    shape = shape_of(primals[0])
+    first, second = shape[axis1], shape[axis2]
+    n = max(0, min(first + min(offset, 0), second - max(offset, 0)))
+    ends = shape_of(out)
+
+    def trace_pullback(out_bar):
+        d = np.broadcast_to(np.expand_dims(out_bar, -1), (*ends, n))
+        return place_diagonal.bind(d, shape=shape, offset=offset, axis1=axis1, axis2=axis2)
+
+    return trace_pullback
+
+
+@trace.def_samples
+def trace_samples(rng):
+    x = rng.normal(size=(3, 4))
+    for offset in (0, 2, -1, 7):
+        yield Sample(x, offset)
+    yield Sample(rng.normal(size=(2, 3, 4)), axis1=-1, axis2=0)
+    yield Sample(x, 0, 0, 1, np.float64)

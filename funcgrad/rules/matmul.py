@@ -1,0 +1,328 @@
+"""`matmul` and the other generalized ufuncs that are products: `vecdot`, `matvec`, `vecmat`.
+
+All are linear in each array by itself, so the tangent is the product rule (`multilinear`), and the
+cotangent of one array is a product of `out_bar` with the other. The rules are arranged so that it
+comes out of BLAS with its axes in order: an array of its own, not a view to be copied.
+
+`vecdot` and `vecmat` conjugate their first array. That is linear too, over the real numbers, and
+its transpose is by our convention a conjugation of the cotangent.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.level import TracerBase
+from funcgrad.core.primitive import Primitive, Sample, register, store
+from funcgrad.core.zero import dtype_of, fit, shape_of
+from funcgrad.rules.families import multilinear
+
+__all__ = [
+    "as_array",
+    "as_arrays",
+    "conj",
+    "contract",
+    "matmul_pullbacks",
+    "multiply_pullbacks",
+    "solid",
+    "vecdot",
+]
+
+
+def as_array(x: Any) -> Any:
+    """Return `x`, or the array that NumPy would make of a nested list."""
+    return x if hasattr(x, "shape") or isinstance(x, int | float | complex) else np.asanyarray(x)
+
+
+def as_arrays(args: Any, params: Any) -> Any:
+    """Make arrays of nested lists: the `canonical` of functions that have no more to it."""
+    return tuple(map(as_array, args)), params
+
+
+def solid(x: Any) -> Any:
+    """Return a copy of a broadcast array, such as `sum` pulls back: BLAS does not take one."""
+    return x.copy() if type(x) is np.ndarray and 0 in x.strides else x
+
+
+def conj(x: Any) -> Any:
+    """Return the conjugate; a real array itself, where NumPy would copy it."""
+    return np.conj(x) if dtype_of(x).kind == "c" else x
+
+
+def rows(x: Any) -> Any:
+    """Return `x` as a matrix, all axes but the last in one."""
+    *leading, last = shape_of(x)
+    return x if len(leading) == 1 else np.reshape(x, (prod(leading), last))
+
+
+def contract(x: Any, y: Any, axes_x: Any, axes_y: Any, places: Any = None) -> Any:
+    """Sum over pairs of axes; the others, of `x` and of `y`, go to these places of the result."""
+    if places is not None:
+        left, right = places
+        order = left + right
+        if order != tuple(range(len(order))):
+            if right + left == tuple(range(len(order))):  # swapped, it needs no transposition
+                return contract(y, x, axes_y, axes_x)
+            inverse = tuple(sorted(range(len(order)), key=order.__getitem__))
+            return np.transpose(np.tensordot(solid(x), solid(y), (axes_x, axes_y)), inverse)
+    return np.tensordot(solid(x), solid(y), (axes_x, axes_y))
+
+
+class Gufunc(Primitive):
+    """A generalized ufunc of two arrays; a plain call of it runs no Python but the transform's.
+
+    Its rule is written for a plain call, ``pullbacks(x1, x2)``. `axes`, `axis` and `keepdims` are
+    undone around it.
+    """
+
+    def __init__(self, ufunc: Any):
+        super().__init__(ufunc, name=ufunc.__name__)
+        register(self, (ufunc,))
+        multilinear(self)
+        # The number of core axes of each argument and of the result; "(n?,k)" may have fewer.
+        inputs, output = ufunc.signature.split("->")
+        self.core = [part.count(",") + 1 for part in inputs[1:-1].split("),(")]
+        self.core.append(0 if output == "()" else output.count(",") + 1)
+        self.flexible = "?" in inputs
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        """Carry the operation out at the highest level among `args`."""
+        x1, x2 = args
+        trace = x1._trace if isinstance(x1, TracerBase) else None
+        if isinstance(x2, TracerBase) and (trace is None or x2._trace.level > trace.level):
+            trace = x2._trace
+        if trace is None:
+            return self.forward(x1, x2, **params)
+        return trace.process(self, args, params)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        x1, x2 = args
+        if not kwargs and hasattr(x1, "shape") and hasattr(x2, "shape"):
+            return self.bind(x1, x2)
+        out = kwargs.pop("out", None)
+        result = self.bind(as_array(x1), as_array(x2), **kwargs)
+        return result if out is None else store(result, out)
+
+    def def_pullbacks(self, pullbacks: Any) -> Any:
+        """Declare ``pullbacks(x1, x2) -> (pullback1, pullback2)`` for a plain call."""
+
+        def gufunc_vjp(primals, out, *, axes=None, axis=None, keepdims=False, **_):
+            x1, x2 = primals
+            if axes is None and axis is None and not keepdims:
+                return pullbacks(x1, x2)
+            return self._around(pullbacks, x1, x2, axes, axis, keepdims)
+
+        self.def_vjp(gufunc_vjp)
+        return pullbacks
+
+    def _around(
+        self, pullbacks: Any, x1: Any, x2: Any, axes: Any, axis: Any, keepdims: bool
+    ) -> Any:
+        core1, core2, core_out = self.core
+        if self.flexible:
+            core1, core2 = min(core1, len(shape_of(x1))), min(core2, len(shape_of(x2)))
+            core_out = core1 + core2 - 2
+        if axes is None:
+            last = (-1 if axis is None else axis,)
+            axes = [last, last, last if keepdims else ()]
+        else:
+            axes = [entry if isinstance(entry, tuple) else (entry,) for entry in (*axes, ())[:3]]
+        at1, at2, at_out = axes
+        x1 = np.moveaxis(x1, at1, range(-core1, 0))
+        x2 = np.moveaxis(x2, at2, range(-core2, 0))
+
+        def around(pullback, x, at, core):
+            shape, dtype = shape_of(x), dtype_of(x)
+
+            def gufunc_pullback(out_bar):
+                if keepdims:
+                    out_bar = np.squeeze(out_bar, at_out)
+                else:
+                    out_bar = np.moveaxis(out_bar, at_out, range(-core_out, 0))
+                x_bar = fit(pullback(out_bar), shape, dtype)
+                return np.moveaxis(x_bar, range(-core, 0), at)
+
+            return gufunc_pullback
+
+        pullback1, pullback2 = pullbacks(x1, x2)
+        return around(pullback1, x1, at1, core1), around(pullback2, x2, at2, core2)
+
+
+matmul = Gufunc(np.matmul)
+
+
+@matmul.def_pullbacks
+def matmul_pullbacks(x1, x2):
+    n1, n2 = len(shape_of(x1)), len(shape_of(x2))
+    if n1 == 2 and n2 == 2:
+
+        def matmul_pullback1(out_bar):
+            return np.matmul(solid(out_bar), x2.T)
+
+        def matmul_pullback2(out_bar):
+            return np.matmul(x1.T, solid(out_bar))
+
+    elif n1 == 1 and n2 == 1:
+        return multiply_pullbacks(x1, x2)
+    elif n2 == 1:
+
+        def matmul_pullback1(out_bar):
+            return np.expand_dims(out_bar, -1) * x2
+
+        def matmul_pullback2(out_bar):
+            return np.matmul(np.ravel(out_bar), rows(x1))
+
+    elif n1 == 1:
+
+        def matmul_pullback1(out_bar):
+            if n2 == 2:
+                return np.matmul(x2, solid(out_bar))
+            return contract(x2, out_bar, (*range(n2 - 2), n2 - 1), tuple(range(n2 - 1)))
+
+        def matmul_pullback2(out_bar):
+            return np.expand_dims(x1, -1) * np.expand_dims(out_bar, -2)
+
+    else:
+        # Where an argument is one matrix for all, the product sums over the stack as well: the
+        # stack of its cotangents is never formed.
+
+        def matmul_pullback1(out_bar):
+            if n1 == 2:
+                summed = (*range(n2 - 2), n2 - 1)
+                return contract(out_bar, x2, summed, summed)
+            return np.matmul(solid(out_bar), np.swapaxes(x2, -1, -2))
+
+        def matmul_pullback2(out_bar):
+            if n2 == 2:
+                return np.matmul(rows(x1).T, rows(solid(out_bar)))
+            return np.matmul(np.swapaxes(x1, -1, -2), solid(out_bar))
+
+    return matmul_pullback1, matmul_pullback2
+
+
+@matmul.def_samples
+def matmul_samples(rng):
+    for shape1, shape2 in (
+        ((2, 3), (3, 4)),
+        ((3,), (3,)),
+        ((3,), (3, 2)),
+        ((2, 3), (3,)),
+        ((3,), (2, 3, 4)),
+        ((2, 4, 3), (3,)),
+        ((5, 2, 3), (3, 2)),
+        ((2, 3), (4, 2, 3, 1)),
+        ((2, 1, 2, 3), (4, 3, 2)),
+        ((0, 3), (3, 2)),
+        ((2, 0), (0, 3)),
+        ((2, 2, 0), (0, 3)),
+        ((0,), (0,)),
+        ((1, 1), (1, 1)),
+    ):
+        yield Sample(rng.normal(size=shape1), rng.normal(size=shape2))
+    yield Sample(rng.normal(size=(3, 2)), rng.normal(size=(3, 4)), axes=[(1, 0), (0, 1), (1, 0)])
+    yield Sample(rng.normal(size=3), rng.normal(size=(2, 3, 4)), axes=[(0,), (1, 0), (1,)])
+    yield Sample(rng.normal(size=(2, 3)), [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    yield Sample([[1, 2], [3, 4]], rng.normal(size=(2, 3)))
+
+
+vecdot = Gufunc(np.vecdot)
+
+
+@vecdot.def_pullbacks
+def vecdot_pullbacks(x1, x2):
+    def vecdot_pullback1(out_bar):
+        return conj(np.expand_dims(out_bar, -1) * x2)
+
+    def vecdot_pullback2(out_bar):
+        return np.expand_dims(out_bar, -1) * conj(x1)
+
+    return vecdot_pullback1, vecdot_pullback2
+
+
+@vecdot.def_samples
+def vecdot_samples(rng):
+    yield Sample(rng.normal(size=3), rng.normal(size=3))
+    yield Sample(rng.normal(size=(2, 3)), rng.normal(size=3))
+    yield Sample(rng.normal(size=(2, 1, 3)), rng.normal(size=(4, 3)))
+    yield Sample(rng.normal(size=(3, 2)), rng.normal(size=(3, 1)), axis=0)
+    yield Sample(rng.normal(size=(3, 2)), rng.normal(size=(3, 2)), axis=-2, keepdims=True)
+    yield Sample(rng.normal(size=(3, 2)), rng.normal(size=(2, 3)), keepdims=True, axes=[0, 1, 1])
+    yield Sample(rng.normal(size=(3, 2)), rng.normal(size=(2, 3)), axes=[0, 1])
+    yield Sample(rng.normal(size=(2, 0)), rng.normal(size=(2, 0)))
+
+
+# These two came with NumPy 2.2.
+if hasattr(np, "matvec"):
+    matvec = Gufunc(np.matvec)
+
+    @matvec.def_pullbacks
+    def matvec_pullbacks(x1, x2):
+        n1, n2 = len(shape_of(x1)), len(shape_of(x2))
+
+        def matvec_pullback1(out_bar):
+            if n1 == 2:
+                return np.matmul(rows(_vectors(out_bar)).T, rows(_vectors(x2)))
+            return np.expand_dims(out_bar, -1) * np.expand_dims(x2, -2)
+
+        def matvec_pullback2(out_bar):
+            if n2 == 1:
+                return np.matmul(np.ravel(out_bar), rows(x1))
+            return np.squeeze(np.matmul(np.expand_dims(out_bar, -2), x1), -2)
+
+        return matvec_pullback1, matvec_pullback2
+
+    @matvec.def_samples
+    def matvec_samples(rng):
+        yield Sample(rng.normal(size=(2, 3)), rng.normal(size=3))
+        yield Sample(rng.normal(size=(2, 3)), rng.normal(size=(4, 3)))
+        yield Sample(rng.normal(size=(4, 2, 3)), rng.normal(size=3))
+        yield Sample(rng.normal(size=(4, 1, 2, 3)), rng.normal(size=(5, 3)))
+        yield Sample(rng.normal(size=(3, 2)), rng.normal(size=(3, 4)), axes=[(1, 0), 0, 0])
+        yield Sample(rng.normal(size=(2, 0)), rng.normal(size=(3, 0)))
+
+    vecmat = Gufunc(np.vecmat)
+
+    @vecmat.def_pullbacks
+    def vecmat_pullbacks(x1, x2):
+        n2 = len(shape_of(x2))
+
+        def vecmat_pullback1(out_bar):
+            if n2 == 2:
+                return conj(np.matmul(solid(out_bar), x2.T))
+            return conj(np.squeeze(np.matmul(x2, np.expand_dims(out_bar, -1)), -1))
+
+        def vecmat_pullback2(out_bar):
+            if n2 == 2:
+                return np.matmul(rows(_vectors(conj(x1))).T, rows(_vectors(out_bar)))
+            return np.expand_dims(conj(x1), -1) * np.expand_dims(out_bar, -2)
+
+        return vecmat_pullback1, vecmat_pullback2
+
+    @vecmat.def_samples
+    def vecmat_samples(rng):
+        yield Sample(rng.normal(size=3), rng.normal(size=(3, 2)))
+        yield Sample(rng.normal(size=(4, 3)), rng.normal(size=(3, 2)))
+        yield Sample(rng.normal(size=3), rng.normal(size=(4, 3, 2)))
+        yield Sample(rng.normal(size=(4, 1, 3)), rng.normal(size=(5, 3, 2)))
+        yield Sample(rng.normal(size=(3, 4)), rng.normal(size=(2, 3)), axes=[0, (1, 0), 0])
+        yield Sample(rng.normal(size=(2, 0)), rng.normal(size=(0, 3)))
+
+
+def _vectors(x: Any) -> Any:
+    """Return `x` with at least two axes."""
+    return x if len(shape_of(x)) > 1 else np.expand_dims(x, 0)
+
+
+def multiply_pullbacks(a, b):
+    """Pullbacks of a product of two vectors, or of any array with a scalar."""
+
+    def multiply_pullback_a(out_bar):
+        return out_bar * b
+
+    def multiply_pullback_b(out_bar):
+        return out_bar * a
+
+    return multiply_pullback_a, multiply_pullback_b

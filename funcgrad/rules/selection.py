@@ -1,0 +1,414 @@
+"""Selecting: each element of the result is one element of an argument.
+
+The one idea: a cotangent goes back to where its element came from, and it is *selected* there
+(``np.where(mask, t, 0)``), never multiplied by a mask: what a branch not taken computed, infinite
+or NaN as it may be, then has no say.
+
+The functions whose results are positions or truth values stand at the end: they have no
+derivative, and return plain arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.dispatch import discrete
+from funcgrad.core.level import concrete
+from funcgrad.core.primitive import FUNCTIONS, Sample, overrides, primitive, store
+from funcgrad.core.zero import dtype_of, shape_of
+from funcgrad.errors import MissingRuleError, user_line
+from funcgrad.rules.indexing import joined
+from funcgrad.rules.spelling import spells
+
+__all__: list[str] = []
+
+_MISSING: Any = object()
+
+
+def _only(mask: Any, t: Any) -> Any:
+    """Return `t` where `mask` is true and 0 elsewhere, as a number if both are numbers."""
+    chosen = np.where(mask, t, 0)
+    return chosen if shape_of(chosen) else chosen[()]
+
+
+# where
+
+
+@primitive()
+def where(condition, x, y):
+    """Elements of `x` where `condition` is true, of `y` elsewhere."""
+    return np.where(condition, x, y)
+
+
+@where.def_jvp
+def where_jvp(primals, tangents, out):
+    condition, _, _ = primals
+    _, x_dot, y_dot = tangents
+    if x_dot is None and y_dot is None:
+        return None
+    return np.where(_truth(condition), 0 if x_dot is None else x_dot, 0 if y_dot is None else y_dot)
+
+
+@where.def_vjp
+def where_vjp(primals, out):
+    condition = _truth(primals[0])
+
+    def where_pullback_x(out_bar):
+        return _only(condition, out_bar)
+
+    def where_pullback_y(out_bar):
+        chosen = np.where(condition, 0, out_bar)
+        return chosen if shape_of(chosen) else chosen[()]
+
+    return None, where_pullback_x, where_pullback_y
+
+
+def _truth(condition):
+    """Return a condition as plain truth values: a float is true unless it is 0."""
+    condition = concrete(condition)
+    if dtype_of(condition).kind == "b" or isinstance(condition, bool):
+        return condition
+    return np.not_equal(condition, 0)
+
+
+@spells(where, np.where)
+def _traced_where(condition, /, *branches):
+    if not branches:
+        return np.nonzero(condition)
+    x, y = branches
+    return where.bind(joined(condition), joined(x), joined(y))
+
+
+@where.def_samples
+def where_samples(rng):
+    mask = np.array([True, False, True])
+    x, y = rng.normal(size=3), rng.normal(size=(2, 3))
+    yield Sample(mask, x, y)
+    yield Sample(mask, x, 0.0)
+    yield Sample(mask, 2, x)
+    yield Sample(np.array([[True], [False]]), x, rng.normal(size=(2, 1)))
+    yield Sample(True, rng.normal(size=()), rng.normal(size=()))
+    yield Sample(np.zeros((0, 3), bool), x, x)
+    yield Sample(np.array([0, 2, 0]), x, y)
+    yield Sample([True, False, True], x, [1.0, 2.0, 3.0])
+    yield Sample(rng.normal(size=3), x, y)
+
+
+# clip
+
+
+@primitive()
+def clip(a, a_min, a_max):
+    """`a` limited to the range from `a_min` to `a_max`.
+
+    At a bound the derivative in `a` is 0, and the bound has it all; of two equal bounds that both
+    hold `a`, each has half. So ``clip(x, 0, x)`` is `x` for positive `x`, in its derivative too.
+    """
+    return np.clip(a, a_min, a_max)
+
+
+def _at_lower(a, a_min):
+    return False if a_min is None else np.less_equal(a, a_min)
+
+
+def _at_upper(a, a_min, a_max):
+    if a_max is None:
+        return False
+    return np.greater_equal(a if a_min is None else np.maximum(a, a_min), a_max)
+
+
+def _inside(a, a_min, a_max):
+    return np.logical_not(np.logical_or(_at_lower(a, a_min), _at_upper(a, a_min, a_max)))
+
+
+def _lower_part(t, a, a_min, a_max):
+    """Return the part of `t` that belongs to the lower bound."""
+    held = _at_lower(a, a_min)
+    if a_max is None:
+        return _only(held, t)
+    part = np.where(np.equal(a_min, a_max), t / 2, t)
+    return _only(np.logical_and(held, np.less_equal(a_min, a_max)), part)
+
+
+def _upper_part(t, a, a_min, a_max):
+    """Return the part of `t` that belongs to the upper bound."""
+    held = _at_upper(a, a_min, a_max)
+    if a_min is None:
+        return _only(held, t)
+    both = np.logical_and(np.equal(a_min, a_max), _at_lower(a, a_min))
+    return _only(held, np.where(both, t / 2, t))
+
+
+@clip.def_jvp
+def clip_jvp(primals, tangents, out):
+    values = tuple(map(concrete, primals))
+    a_dot, min_dot, max_dot = tangents
+    out_dot = 0 if a_dot is None else _only(_inside(*values), a_dot)
+    if min_dot is not None:
+        out_dot = out_dot + _lower_part(min_dot, *values)
+    if max_dot is not None:
+        out_dot = out_dot + _upper_part(max_dot, *values)
+    return out_dot
+
+
+@clip.def_vjp
+def clip_vjp(primals, out):
+    a, a_min, a_max = map(concrete, primals)
+    inside = _inside(a, a_min, a_max)
+
+    def clip_pullback_a(out_bar):
+        return _only(inside, out_bar)
+
+    def clip_pullback_min(out_bar):
+        return _lower_part(out_bar, a, a_min, a_max)
+
+    def clip_pullback_max(out_bar):
+        return _upper_part(out_bar, a, a_min, a_max)
+
+    return clip_pullback_a, clip_pullback_min, clip_pullback_max
+
+
+@spells(clip, np.clip)
+def _traced_clip(
+    a, a_min=_MISSING, a_max=_MISSING, out=None, *, min=_MISSING, max=_MISSING, **kwargs
+):
+    """Map the spellings of NumPy's signature onto the primitive."""
+    if a_min is _MISSING and a_max is _MISSING:
+        a_min = None if min is _MISSING else min
+        a_max = None if max is _MISSING else max
+    elif a_min is _MISSING or a_max is _MISSING:
+        name = "a_min" if a_min is _MISSING else "a_max"
+        raise TypeError(f"clip() missing 1 required positional argument: '{name}'")
+    elif min is not _MISSING or max is not _MISSING:
+        raise ValueError(
+            "Passing `min` or `max` keyword argument when `a_min` and `a_max` are provided "
+            "is forbidden."
+        )
+    if kwargs:
+        raise MissingRuleError(
+            f"numpy.clip has no rule for the keywords {sorted(kwargs)} with traced values",
+            where=user_line(),
+            fix="write np.minimum(np.maximum(x, low), high), which takes them",
+        )
+    # Not the call of the primitive: there, None for an array would mean that it is left out.
+    result = clip.bind(joined(a), joined(a_min), joined(a_max))
+    return result if out is None else store(result, out)
+
+
+# What np.clip calls, and what some libraries call in its place.
+_ufunc = getattr(getattr(getattr(np, "_core", None), "umath", None), "clip", None)
+if isinstance(_ufunc, np.ufunc):
+    FUNCTIONS[_ufunc] = _traced_clip
+
+
+@clip.def_samples
+def clip_samples(rng):
+    x = rng.normal(size=(2, 5))
+    yield Sample(x, -0.5, 0.5, complex=False)
+    yield Sample(x, None, 0.5, complex=False)
+    yield Sample(x, -0.5, None, complex=False)
+    yield Sample(x, min=-0.5, max=0.5, complex=False)
+    yield Sample(x, max=0.0, complex=False)
+    yield Sample(x, rng.normal(size=5) - 1, rng.normal(size=(2, 1)) + 1, complex=False)
+    yield Sample(x, rng.normal(size=5), rng.normal(size=5), complex=False)  # some bounds crossed
+    yield Sample(x, [0.0, -1.0, 0.5, -2.0, 0.1], 3.0, complex=False)
+    yield Sample(rng.normal(size=()), -1.0, 1.0, complex=False)
+    yield Sample(np.zeros((0, 2)), -1.0, 1.0, complex=False)
+    yield Sample(np.array([-1.0, 0.0, 1.0]), -1.0, 1.0, kinks=True, complex=False)
+    yield Sample(np.zeros(3), np.zeros(3), np.zeros(3), kinks=True, complex=False)
+
+
+# select and choose
+
+
+@primitive(name="select")
+def _select(*choices, condlist):
+    """The first choice whose condition is true; the last of `choices` is the default."""
+    return np.select(condlist, list(choices[:-1]), choices[-1])
+
+
+@_select.def_jvp
+def select_jvp(primals, tangents, out, *, condlist):
+    zero = dtype_of(out).type(0)
+    dots = [zero if x_dot is None else x_dot for x_dot in tangents]
+    return _select.bind(*dots, condlist=condlist)
+
+
+@_select.def_vjp
+def select_vjp(primals, out, *, condlist):
+    def pullback_for(number):
+        def select_pullback(out_bar):
+            before = np.zeros((), bool)
+            for condition in condlist[:number]:
+                before = before | condition
+            last = number == len(condlist)
+            taken = ~before if last else condlist[number] & ~before
+            return _only(taken, out_bar)
+
+        return select_pullback
+
+    return tuple(map(pullback_for, range(len(primals))))
+
+
+@spells(_select, np.select)
+def _traced_select(condlist, choicelist, default=0):
+    """`numpy.select`."""
+    if len(condlist) != len(choicelist) or len(condlist) == 0:
+        return np.select(list(map(concrete, condlist)), list(map(concrete, choicelist)))
+    conditions = [np.array(concrete(condition)) for condition in condlist]
+    choices = (*map(joined, choicelist), joined(default))
+    return _select.bind(*choices, condlist=conditions)
+
+
+@_select.def_samples
+def select_samples(rng):
+    x, y = rng.normal(size=4), rng.normal(size=(2, 4))
+    first, second = np.array([True, False, False, True]), np.array([True, True, False, False])
+    yield Sample([first, second], [x, y])
+    yield Sample([first, second], [x, y], 3.0)
+    yield Sample([first, second], [x, 2 * x], default=rng.normal(size=(2, 1)))
+    yield Sample([first], [x], rng.normal(size=4))
+    yield Sample([np.zeros(0, bool)], [rng.normal(size=1)])
+
+
+@primitive(name="choose")
+def _choose(*choices, a, mode):
+    """From each place of the arrays `choices`, the element of the one that `a` numbers there."""
+    return np.choose(a, choices, mode=mode)
+
+
+@_choose.def_jvp
+def choose_jvp(primals, tangents, out, *, a, mode):
+    zero = dtype_of(out).type(0)
+    dots = [zero if x_dot is None else x_dot for x_dot in tangents]
+    return _choose.bind(*dots, a=a, mode=mode)
+
+
+@_choose.def_vjp
+def choose_vjp(primals, out, *, a, mode):
+    count = len(primals)
+
+    def pullback_for(number):
+        def choose_pullback(out_bar):
+            settled = np.clip(a, 0, count - 1) if mode == "clip" else np.mod(a, count)
+            return _only(np.equal(settled, number), out_bar)
+
+        return choose_pullback
+
+    return tuple(map(pullback_for, range(count)))
+
+
+@spells(_choose, np.choose)
+def _traced_choose(a, choices, out=None, mode="raise"):
+    """`numpy.choose`."""
+    a = np.array(a)  # refuses traced values: they are no numbers of arrays
+    parts = tuple(map(joined, choices))
+    result = _choose.bind(*parts, a=a, mode=mode)
+    return result if out is None else store(result, out)
+
+
+@_choose.def_samples
+def choose_samples(rng):
+    x, y = rng.normal(size=3), rng.normal(size=(2, 3))
+    yield Sample(np.array([0, 1, 0]), [x, y])
+    yield Sample(np.array([[0], [1]]), [x, rng.normal(size=3)])
+    yield Sample([0, 1, 1], rng.normal(size=(2, 3)))
+    yield Sample(np.array([-1, 5, 1]), [x, x + 1], mode="wrap")
+    yield Sample(np.array([-1, 5, 1]), [x, x + 1], mode="clip")
+    yield Sample(1, [rng.normal(size=()), rng.normal(size=())])
+
+
+# By a list of truth values
+
+
+@overrides(np.compress)
+def compress(condition, a, axis=None, out=None):
+    """Slices of `a` along `axis` where `condition` is true."""
+    condition = np.asarray(concrete(condition))
+    if condition.ndim != 1:
+        raise ValueError("condition must be a 1-d array")
+    return np.take(a, np.flatnonzero(condition), axis=axis, out=out)
+
+
+@compress.def_samples
+def compress_samples(rng):
+    x = rng.normal(size=(3, 4))
+    yield Sample([True, False, True], x, axis=0)
+    yield Sample([0, 1], x, axis=1)
+    yield Sample(np.array([True, False, True]), x)
+    yield Sample([False], x, axis=-1)
+
+
+@overrides(np.extract)
+def extract(condition, arr):
+    """Elements of `arr` where `condition` is true, in one dimension."""
+    return np.take(np.ravel(arr), np.flatnonzero(concrete(condition)))
+
+
+@extract.def_samples
+def extract_samples(rng):
+    x = rng.normal(size=(3, 4))
+    yield Sample(np.arange(12).reshape(3, 4) % 5 == 0, x)
+    yield Sample(np.zeros((3, 4), bool), x)
+
+
+# Each value once: those elements of the array, so they have a derivative
+
+
+@overrides(np.unique)
+def unique(
+    ar,
+    return_index=False,
+    return_inverse=False,
+    return_counts=False,
+    axis=None,
+    *,
+    equal_nan=True,
+    **kwargs,
+):
+    """The different values of `ar`, sorted; each has the derivative of its first occurrence."""
+    found = np.unique(concrete(ar), True, True, True, axis, equal_nan=equal_nan, **kwargs)
+    _, index, inverse, counts = found
+    values = np.take(np.ravel(ar) if axis is None else ar, index, axis=0 if axis is None else axis)
+    wanted = (return_index, index), (return_inverse, inverse), (return_counts, counts)
+    extras = tuple(part for want, part in wanted if want)
+    return (values, *extras) if extras else values
+
+
+@unique.def_samples
+def unique_samples(rng):
+    x = rng.normal(size=4)
+    yield Sample(x, complex=False)
+    yield Sample(rng.normal(size=(2, 3)), complex=False)
+    yield Sample(rng.normal(size=(3, 2)), axis=0, complex=False)
+
+
+# Positions and truth values
+
+discrete(
+    np.allclose,
+    np.argpartition,
+    np.argsort,
+    np.argwhere,
+    np.array_equal,
+    np.array_equiv,
+    np.diag_indices_from,
+    np.digitize,
+    np.flatnonzero,
+    np.isclose,
+    np.isin,
+    np.iscomplex,
+    np.isneginf,
+    np.isposinf,
+    np.isreal,
+    np.ix_,
+    np.lexsort,
+    np.nonzero,
+    np.ravel_multi_index,
+    np.searchsorted,
+    np.tril_indices_from,
+    np.triu_indices_from,
+    np.unravel_index,
+)

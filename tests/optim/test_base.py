@@ -1,0 +1,243 @@
+"""The pair of pure functions, applying updates, and what happens to leaves and trees."""
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import funcgrad as fg
+from funcgrad.errors import ArgumentError, ShapeError, TreeMismatchError
+
+O = fg.optim  # noqa: E741
+OPTIMIZERS = {
+    "sgd": lambda rate: O.sgd(rate),
+    "momentum": lambda rate: O.sgd(rate, momentum=0.5),
+    "nesterov": lambda rate: O.sgd(rate, momentum=0.5, nesterov=True),
+    "adam": lambda rate: O.adam(rate),
+    "nadam": lambda rate: O.adam(rate, nesterov=True),
+    "adamw": lambda rate: O.adamw(rate),
+    "clipped": lambda rate: O.chain(O.clip(5.0), O.clip_by_global_norm(9.0), O.sgd(rate)),
+    "decayed": lambda rate: O.chain(O.add_decayed_weights(1e-3), O.sgd(rate)),
+}
+every = pytest.mark.parametrize("make", OPTIMIZERS.values(), ids=OPTIMIZERS)
+
+
+def step(optimizer, gradients, params):
+    updates, state = optimizer.update(gradients, optimizer.init(params), params)
+    return O.apply_updates(params, updates), state
+
+
+# Applying updates
+
+
+def test_apply_updates_adds():
+    new = O.apply_updates({"w": np.array([1.0, 2.0])}, {"w": np.array([0.5, -1.0])})
+    assert_array_equal(new["w"], [1.5, 1.0])
+
+
+@pytest.mark.parametrize(
+    "param",
+    [
+        np.ones(2, np.float32),
+        np.array(1.0, np.float32),
+        np.float32(1.0),
+        np.float64(1.0),
+        1.0,
+        1.0 + 1.0j,
+        np.ones(2, np.complex64),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("kind", [np.float64, float, np.float32, np.asarray])
+def test_apply_updates_keeps_kind_and_dtype(param, kind):
+    update = np.full(np.shape(param), 0.5) if np.ndim(param) else kind(0.5)
+    new = O.apply_updates({"p": param}, {"p": update})["p"]
+    assert type(new) is type(param)
+    assert getattr(new, "dtype", None) == getattr(param, "dtype", None)
+    assert_array_equal(new, param + 0.5)
+
+
+def test_apply_updates_skips_none_for_a_leaf_or_a_subtree():
+    params = {"w": 1.0, "act": np.tanh, "frozen": {"a": 2.0, "b": 3.0}}
+    new = O.apply_updates(params, {"w": 1.0, "act": None, "frozen": None})
+    assert new == {"w": 2.0, "act": np.tanh, "frozen": {"a": 2.0, "b": 3.0}}
+
+
+def test_apply_updates_does_not_change_its_arguments():
+    params, updates = np.ones(3), np.ones(3)
+    O.apply_updates(params, updates)
+    assert_array_equal(params, np.ones(3))
+    assert_array_equal(updates, np.ones(3))
+
+
+def test_apply_updates_of_another_structure_names_the_path():
+    with pytest.raises(TreeMismatchError, match=r"the updates at \['a'\]: .* the parameters"):
+        O.apply_updates({"a": {"w": 1.0}}, {"a": {"v": 1.0}})
+
+
+@pytest.mark.parametrize("param", [np.ones(1), 1.0])
+def test_apply_updates_does_not_broadcast(param):
+    with pytest.raises(ShapeError, match=r"\['w'\]: the update is float64\[3\], the parameter"):
+        O.apply_updates({"w": param}, {"w": np.ones(3)})
+
+
+# All optimizers
+
+
+@every
+@pytest.mark.parametrize(
+    "rate", [0.1, np.float64(0.1), np.float32(0.1), np.array(0.1), 1], ids=lambda r: repr(r)
+)
+def test_parameters_keep_their_kind_and_dtype(make, rate):
+    params = {
+        "f4": np.ones(2, np.float32),
+        "f2": np.ones(2, np.float16),
+        "zero_d": np.array(1.0, np.float32),
+        "scalar": np.float32(1.0),
+        "number": 1.0,
+    }
+    new, _ = step(make(rate), params, params)
+    for name, old in params.items():
+        assert type(new[name]) is type(old)
+        assert getattr(new[name], "dtype", None) == getattr(old, "dtype", None)
+
+
+@every
+def test_state_keeps_structure_kinds_and_dtypes(make):
+    params = {"w": np.ones((2, 3), np.float32), "b": np.array(1.0), "s": 1.0, "t": np.float32(2)}
+    optimizer = make(0.1)
+    before = optimizer.init(params)
+    _, after = step(optimizer, params, params)
+    assert fg.tree.structure(before) == fg.tree.structure(after)
+    for old, new in zip(fg.tree.leaves(before), fg.tree.leaves(after), strict=True):
+        assert type(new) is type(old)
+        assert getattr(new, "dtype", None) == getattr(old, "dtype", None)
+
+
+@every
+def test_parameters_that_are_not_floating_are_left_alone(make):
+    params = {"w": np.ones(2), "act": np.tanh, "n": 3, "flag": True, "name": "dense"}
+    gradients = fg.grad(lambda p: np.sum(p["w"] ** 2))(params)
+    assert gradients["act"] is None
+    new, _ = step(make(0.1), gradients, params)
+    assert np.all(new["w"] < 1)
+    assert {k: new[k] for k in ("act", "n", "flag", "name")} == {
+        "act": np.tanh,
+        "n": 3,
+        "flag": True,
+        "name": "dense",
+    }
+
+
+@every
+def test_complex_parameters_descend(make):
+    target = np.array([1.0 - 2.0j, -0.5 + 1.0j])
+
+    def distance(z):
+        return np.sum(np.abs(z - target) ** 2)
+
+    optimizer = make(0.05)
+    z = np.array([0.3 + 0.4j, 1.0 + 0.0j])
+    start, state = distance(z), optimizer.init(z)
+    for _ in range(200):
+        updates, state = optimizer.update(fg.grad(distance)(z), state, z)
+        z = O.apply_updates(z, updates)
+    assert z.dtype == np.complex128
+    assert distance(z) < 1e-2 * start
+
+
+@every
+def test_nothing_is_changed_in_place(make):
+    params, gradients = {"w": np.ones(3)}, {"w": np.full(3, 2.0)}
+    optimizer = make(0.1)
+    state = optimizer.init(params)
+    _, state = optimizer.update(gradients, state, params)
+    saved = fg.tree.map(np.copy, state)
+    updates, _ = optimizer.update(gradients, state, params)
+    again, _ = optimizer.update(gradients, state, params)
+    assert_array_equal(gradients["w"], 2)
+    assert_array_equal(params["w"], 1)
+    assert_array_equal(updates["w"], again["w"])
+    for old, new in zip(fg.tree.leaves(saved), fg.tree.leaves(state), strict=True):
+        assert_array_equal(old, new)
+
+
+@every
+def test_state_can_be_pickled(make):
+    optimizer = make(0.1)
+    state = optimizer.init({"w": 1.0})
+    assert pickle.loads(pickle.dumps(state)) == state
+
+
+@every
+def test_an_update_can_be_differentiated(make):
+    optimizer, params = make(0.1), np.array([1.0, -2.0])
+    state = optimizer.init(params)
+
+    def total(gradients):
+        return np.sum(optimizer.update(gradients, state, params)[0])
+
+    at = np.array([0.5, 2.0])
+    slope = [
+        (total(at + e) - total(at - e)) / 2e-6 for e in (np.array([1e-6, 0]), np.array([0, 1e-6]))
+    ]
+    assert_allclose(fg.grad(total)(at), slope, rtol=1e-6, atol=1e-8)
+
+
+@every
+def test_the_learning_rate_can_be_differentiated(make):
+    params = np.ones(2, np.float32)
+
+    def total(rate):
+        return np.sum(step(make(rate), np.full(2, 0.5, np.float32), params)[0])
+
+    expected = (total(0.1 + 1e-3) - total(0.1 - 1e-3)) / 2e-3
+    assert fg.grad(total)(0.1) == pytest.approx(expected, rel=1e-3)
+
+
+def test_gradient_that_is_none_leaves_its_state_alone():
+    optimizer = O.adam(0.1)
+    state = optimizer.init({"w": 1.0, "b": 1.0})
+    updates, (after, _) = optimizer.update({"w": None, "b": 1.0}, state)
+    assert updates["w"] is None
+    assert after.mu["w"] == 0.0
+    assert after.mu["b"] == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("make", [OPTIMIZERS["momentum"], OPTIMIZERS["adam"]])
+def test_gradients_of_another_structure_name_path_and_arguments(make):
+    optimizer = make(0.1)
+    state = optimizer.init({"layer": {"weight": 1.0, "bias": 1.0}})
+    with pytest.raises(TreeMismatchError) as caught:
+        optimizer.update({"layer": {"weight": 1.0, "bais": 1.0}}, state)
+    assert caught.value.what == "the gradients do not fit the optimizer state"
+    assert caught.value.where == (
+        "the gradients at ['layer']: missing key 'bias', unexpected key 'bais' "
+        "(compared with the optimizer state)"
+    )
+    assert caught.value.fix == "rename 'bais' to 'bias'"
+
+
+@pytest.mark.parametrize("make", [OPTIMIZERS["momentum"], OPTIMIZERS["adam"]])
+def test_gradients_of_another_shape_name_the_path(make):
+    optimizer = make(0.1)
+    with pytest.raises(ShapeError, match=r"\['w'\]: the gradient is float64\[2,1\], the optimizer"):
+        optimizer.update({"w": np.ones((2, 1))}, optimizer.init({"w": np.ones(2)}))
+
+
+def test_state_of_another_optimizer_is_refused():
+    with pytest.raises(ArgumentError, match="adam needs a state of type ScaleByAdamState"):
+        O.adam(0.1).update({"w": 1.0}, O.sgd(0.1).init({"w": 1.0}))
+
+
+def test_rate_that_is_no_number_is_refused():
+    with pytest.raises(ArgumentError, match=r"learning_rate must be a number, got str '0\.1'"):
+        O.sgd("0.1")
+
+
+def test_identity_takes_no_extra_arguments_unless_wrapped():
+    with pytest.raises(TypeError):
+        O.identity().update({"w": 1.0}, O.EmptyState(), None, value=1.0)
+    wrapped = O.with_extra_args_support(O.identity())
+    assert wrapped.update({"w": 1.0}, O.EmptyState(), None, value=1.0)[0] == {"w": 1.0}

@@ -1,0 +1,543 @@
+"""The laws that every rule obeys, checked on every sample of every primitive.
+
+A case is one call of a NumPy function, seen as a function of its floating arrays alone. What the laws
+compare with is NumPy itself, finite differences, and one mode with another: never a formula.
+Everything that is declared is found here by itself; what has no sample fails.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import operator
+import warnings
+import zlib
+
+import numpy as np
+import pytest
+
+import funcgrad as fg
+import funcgrad.rules  # noqa: F401  declares everything
+from funcgrad import tree
+from funcgrad.core.level import TracerBase
+from funcgrad.core.primitive import DECLARED, Elementwise, Sample
+from funcgrad.testing import _Point
+
+FIRST = dict(rtol=1e-7, atol=1e-8)  # of differences, float64
+SECOND = dict(rtol=1e-5, atol=1e-6)
+
+
+class Case:
+    """A call of a NumPy function, as a function of the arrays that it is differentiated in."""
+
+    def __init__(self, name, label, sample, made):
+        self.name = name
+        self.label = label
+        self.sample = sample
+        self.made = made
+        self.reason = getattr(made, "reason", None)
+        self.fun = sample.fun or (made.overridden or (made,))[0]
+        call = (list(sample.args), dict(sample.kwargs))
+        leaves, self.treedef = tree.flatten(call)
+        paths = [path for path, _ in tree.flatten_with_path(call)[0]]
+        self.leaves = leaves
+        self.positions = [
+            position
+            for position, (path, leaf) in enumerate(zip(paths, leaves, strict=True))
+            if self._is_wanted(path, leaf)
+        ]
+        self.values = tuple(leaves[position] for position in self.positions)
+
+    def _is_wanted(self, path, leaf):
+        part, place = path[0].idx, path[1]
+        if part == 1:
+            return place.key in self.sample.argnames and is_floating(leaf)
+        if self.sample.argnums is not None:
+            return place.idx in self.sample.argnums and is_floating(leaf)
+        return is_floating(leaf) and hasattr(leaf, "dtype")
+
+    def __call__(self, *values):
+        leaves = list(self.leaves)
+        for position, value in zip(self.positions, values, strict=True):
+            leaves[position] = value
+        args, kwargs = tree.unflatten(self.treedef, leaves)
+        return self.fun(*args, **kwargs)
+
+    def floating(self, *values):
+        """Return the floating parts of the result, which have a derivative."""
+        return tuple(leaf for leaf in tree.leaves(self(*values)) if is_floating(leaf))
+
+    def __repr__(self):
+        return f"{self.name}-{self.label}"
+
+
+def is_floating(leaf):
+    if hasattr(leaf, "dtype"):
+        return getattr(leaf.dtype, "kind", "O") in "fc"
+    return isinstance(leaf, float | complex)
+
+
+# The cases
+
+
+def generator(*words):
+    return np.random.default_rng(zlib.crc32(" ".join(words).encode()))
+
+
+OPERATORS = {
+    np.add: operator.add,
+    np.subtract: operator.sub,
+    np.multiply: operator.mul,
+    np.true_divide: operator.truediv,
+    np.floor_divide: operator.floordiv,
+    np.remainder: operator.mod,
+    np.power: operator.pow,
+    np.negative: operator.neg,
+    np.positive: operator.pos,
+    np.absolute: operator.abs,
+    np.less: operator.lt,
+    np.equal: operator.eq,
+}
+
+ONE = {"1d": [(5,)], "2d": [(2, 3)], "0d": [()], "empty": [(0, 3)], "size1": [(1, 1)]}
+TWO = {
+    "same": [(2, 3), (2, 3)],
+    "stretched": [(3, 1), (1, 4)],
+    "leading": [(2, 3), (3,)],
+    "trailing": [(1,), (2, 3)],
+    "0d": [(), (3,)],
+    "0d-0d": [(), ()],
+    "empty": [(0, 3), (3,)],
+    "empty-stretched": [(1, 3), (0, 3)],
+}
+
+
+def ufunc_samples(made):
+    """Draw arguments of all shapes from the domain of an elementwise primitive."""
+    if not any(kinds.startswith("d") for kinds in made.ufunc.types):
+        return  # takes integers only
+    rng = generator(made.name)
+    domains = made.domain if isinstance(made.domain[0], tuple) else (made.domain,) * made.nin
+
+    def draw(shapes, kind=np.asarray):
+        return [kind(rng.uniform(*d, size=shape)) for d, shape in zip(domains, shapes, strict=True)]
+
+    for label, shapes in (ONE if made.nin == 1 else TWO).items():
+        yield label, Sample(*draw(shapes))
+    nothing = [()] * made.nin
+    kinds = {"numpy": np.float64, "python": float}
+    for label, kind in kinds.items():
+        yield label, Sample(*draw(nothing, kind), argnums=tuple(range(made.nin)))
+        if made.nin == 2:
+            array = draw([(3,), (3,)])
+            scalar = draw(nothing, kind)
+            yield f"{label}-array", Sample(scalar[0], array[1], argnums=(0, 1))
+            yield f"array-{label}", Sample(array[0], scalar[1], argnums=(0, 1))
+    if made.nin == 2:
+        x, y = draw([(3,), (3,)])
+        yield "constant-first", Sample(x, y, argnums=1)
+        yield "constant-second", Sample(x, y, argnums=0)
+    op = OPERATORS.get(made.ufunc)
+    if op is not None:
+        every = tuple(range(made.nin))
+        yield "operator", Sample(*draw([(3,)] * made.nin), fun=op)
+        yield "operator-numpy", Sample(*draw(nothing, np.float64), fun=op, argnums=every)
+        yield "operator-python", Sample(*draw(nothing, float), fun=op, argnums=every)
+        if made.nin == 2:
+            x, y = draw([(3,), (3,)])
+            yield "operator-array-python", Sample(x, float(y[0]), fun=op, argnums=every)
+            yield "operator-python-array", Sample(float(x[0]), y, fun=op, argnums=every)
+
+
+def samples_of(made):
+    if isinstance(made, Elementwise):
+        yield from ufunc_samples(made)
+    if made.samples is not None:
+        for number, sample in enumerate(made.samples(generator(made.name))):
+            yield str(number), sample
+
+
+BROKEN = {}  # name -> what its samples raised
+CASES = []
+for _name, _made in sorted(DECLARED.items()):
+    try:
+        CASES += [Case(_name, label, sample, _made) for label, sample in samples_of(_made)]
+    except Exception as error:
+        BROKEN[_name] = error
+
+
+def recast(value, dtype, rng=None):
+    """Return `value` with another dtype, and an imaginary part if that is complex."""
+    dtype = np.dtype(dtype)
+    if not hasattr(value, "dtype"):
+        return complex(value, 0.3 * rng.normal()) if dtype.kind == "c" else value
+    if dtype.kind != "c" and value.dtype.kind == "c":
+        dtype = np.dtype(f"c{2 * dtype.itemsize}")
+    made = value.astype(dtype)
+    if dtype.kind == "c" and value.dtype.kind != "c":
+        made = made + 0.3j * rng.normal(size=value.shape)
+    return np.asarray(made) if isinstance(value, np.ndarray) else made
+
+
+def variant(case, label, values):
+    """Return the case with other values in the place of its own."""
+    made = Case.__new__(Case)
+    made.__dict__.update(case.__dict__, values=tuple(values), label=f"{case.label}-{label}")
+    return made
+
+
+# Of the elementwise functions, which are many, in all shapes: what is enough for the other dtypes.
+ENOUGH = {"1d", "0d", "empty", "numpy", "python", "same", "stretched", "array-python", "operator"}
+
+
+def is_enough(case):
+    return case.label in ENOUGH or case.label.isdigit()
+
+
+def complex_cases():
+    for case in CASES:
+        if not case.sample.complex or not case.values or not is_enough(case):
+            continue
+        rng = generator(case.name, case.label)
+        values = [recast(x, np.complex128, rng) for x in case.values]
+        changed = variant(case, "complex", values)
+        try:
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("error")
+                changed(*values)
+        except (TypeError, np.exceptions.ComplexWarning, NotImplementedError):
+            continue  # not a function of complex numbers
+        yield changed
+        if len(values) == 2 and case.label in ("same", "0", "operator"):
+            yield variant(case, "complex-real", [values[0], case.values[1]])
+            yield variant(case, "real-complex", [case.values[0], values[1]])
+
+
+def narrow_cases():
+    for case in CASES:
+        if any(hasattr(x, "dtype") and x.dtype == np.float64 for x in case.values):
+            if is_enough(case):
+                yield variant(case, "float32", [recast(x, np.float32) for x in case.values])
+            if isinstance(case.made, Elementwise) and case.label in ("1d", "same", "numpy"):
+                yield variant(case, "float16", [recast(x, np.float16) for x in case.values])
+
+
+WITH_VALUES = [case for case in CASES if case.values]
+NARROW = list(narrow_cases())
+BOTH = WITH_VALUES + list(complex_cases())
+DERIVED = [case for case in BOTH if case.reason is None and case.sample.order > 0]
+SMOOTH = [case for case in DERIVED if not case.sample.kinks]
+TWICE = [case for case in SMOOTH if case.sample.order > 1]
+
+
+def law(cases):
+    return pytest.mark.parametrize("case", cases, ids=repr)
+
+
+@pytest.fixture(autouse=True)
+def _quiet():
+    with np.errstate(all="ignore"):
+        yield
+
+
+# Helpers of the laws
+
+
+def random_like(rng, x):
+    made = rng.normal(size=np.shape(x))
+    dtype = np.asarray(x).dtype
+    if dtype.kind == "c":
+        made = made + 1j * rng.normal(size=np.shape(x))
+    if not hasattr(x, "dtype"):
+        return complex(made) if dtype.kind == "c" else float(made)
+    made = np.asarray(made).astype(dtype)
+    return made if isinstance(x, np.ndarray) else made[()]
+
+
+def directions(case, values=None):
+    rng = generator(case.name, case.label, "direction")
+    values = case.values if values is None else values
+    return tuple(random_like(rng, x) for x in values)
+
+
+def inner(a, b):
+    """Return the real part of the bilinear product, and the sum of the absolute terms."""
+    total, size = 0.0, 0.0
+    for x, y in zip(a, b, strict=True):
+        terms = np.real(np.multiply(x, y, dtype=np.result_type(np.asarray(x), np.float64)))
+        total, size = total + np.sum(terms), size + np.sum(np.abs(terms))
+    return total, size
+
+
+def assert_identical(got, expected):
+    """The same types, containers, dtypes, shapes and bits."""
+    assert type(got) is type(expected)
+    if isinstance(expected, list | tuple):
+        assert len(got) == len(expected)
+        for a, b in zip(got, expected, strict=True):
+            assert_identical(a, b)
+    elif hasattr(expected, "dtype") and expected.dtype.kind != "O":
+        assert got.dtype == expected.dtype
+        assert got.shape == expected.shape
+        if np.asarray(got).tobytes() != np.asarray(expected).tobytes():
+            np.testing.assert_array_equal(got, expected)
+            if expected.dtype.kind in "fc":
+                np.testing.assert_array_equal(np.signbit(np.real(got)), np.signbit(np.real(expected)))
+    else:
+        assert repr(got) == repr(expected)
+
+
+def vector(leaves):
+    return np.concatenate([np.zeros(0), *(np.ravel(leaf) for leaf in leaves)])
+
+
+def holds_tracer(value):
+    return any(isinstance(leaf, TracerBase) for leaf in tree.leaves(value))
+
+
+# The laws
+
+
+@pytest.mark.parametrize("name", sorted(DECLARED))
+def test_everything_declared_has_samples_or_a_reason(name):
+    made = DECLARED[name]
+    if name in BROKEN:
+        raise BROKEN[name]
+    assert (
+        isinstance(made, Elementwise)
+        or made.samples is not None
+        or getattr(made, "reason", None) is not None
+    ), f"{name} has no samples"
+
+
+@law(BOTH + NARROW)
+def test_value_is_that_of_numpy_under_every_transform(case):
+    expected = case(*case.values)
+    dots = directions(case)
+    assert_identical(fg.vjp(case, *case.values)[0], expected)
+    assert_identical(fg.jvp(case, case.values, dots)[0], expected)
+    assert_identical(fg.linearize(case, *case.values)[0], expected)
+
+
+@law(BOTH)
+def test_value_is_that_of_numpy_under_nested_transforms(case):
+    expected = case(*case.values)
+    dots = directions(case)
+
+    def pulled(*values):
+        return fg.vjp(case, *values)[0]
+
+    def pushed(*values):
+        return fg.jvp(case, values, dots)[0]
+
+    assert_identical(fg.vjp(pulled, *case.values)[0], expected)
+    assert_identical(fg.vjp(pushed, *case.values)[0], expected)
+    assert_identical(fg.jvp(pulled, case.values, dots)[0], expected)
+    assert_identical(fg.linearize(pushed, *case.values)[0], expected)
+
+
+@law([case for case in BOTH if case.reason is not None])
+def test_discrete_results_are_plain_while_traced(case):
+    seen = []
+
+    def observe(*values):
+        out = case(*values)
+        seen.append(holds_tracer(out))
+        return sum((np.sum(x) * 0 for x in values), 0.0)
+
+    fg.vjp(observe, *case.values)
+    fg.jvp(observe, case.values, directions(case))
+    assert seen == [False, False]
+
+
+@law(SMOOTH)
+def test_jvp_matches_differences(case):
+    dots = directions(case)
+    _, out_dot = fg.jvp(case.floating, case.values, dots)
+    expected = _Point(case, case.values).differences(dots, None)
+    np.testing.assert_allclose(vector(out_dot), expected, **FIRST)
+
+
+@law(DERIVED)
+def test_vjp_is_the_transpose_of_jvp(case):
+    dots = directions(case)
+    out, pullback = fg.vjp(case.floating, *case.values)
+    _, out_dot = fg.jvp(case.floating, case.values, dots)
+    bars = directions(case, out)
+    pulled = pullback(bars)
+    assert all(np.all(np.isfinite(x)) for x in pulled) or not all_finite(out_dot)
+    got, size = inner(pulled, dots)
+    expected, other = inner(bars, out_dot)
+    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-12 * (size + other) + 1e-300)
+
+
+def all_finite(leaves):
+    return all(np.all(np.isfinite(leaf)) for leaf in leaves)
+
+
+@law(DERIVED)
+def test_linearize_gives_the_tangents_of_jvp(case):
+    dots = directions(case)
+    _, out_dot = fg.jvp(case.floating, case.values, dots)
+    _, pushforward = fg.linearize(case.floating, *case.values)
+    for _ in range(2):
+        for got, expected in zip(pushforward(*dots), out_dot, strict=True):
+            assert_identical(got, expected)
+
+
+@functools.cache
+def gradient_of(case):
+    """Return the gradient of a random combination of the outputs, and its differences."""
+    bars = directions(case, case.floating(*case.values))
+
+    def gradient(*values):
+        return fg.vjp(case.floating, *values)[1](bars)
+
+    point = _Point(gradient, case.values, analytic=False)
+    return gradient, point.differences(directions(case), None)
+
+
+@law(TWICE)
+def test_second_order_forward_over_reverse_matches_differences(case):
+    gradient, expected = gradient_of(case)
+    _, got = fg.jvp(gradient, case.values, directions(case))
+    np.testing.assert_allclose(vector(got), expected, **SECOND)
+
+
+@law(TWICE)
+def test_second_order_reverse_over_reverse_matches_differences(case):
+    gradient, differences = gradient_of(case)
+    first, pullback = fg.vjp(gradient, *case.values)
+    rng = generator(case.name, case.label, "reverse")
+    weights = tuple(random_like(rng, x) for x in first)
+    got, size = inner(pullback(weights), directions(case))
+    terms = np.real(vector(weights) * differences)
+    size += np.sum(np.abs(terms))
+    np.testing.assert_allclose(got, np.sum(terms), rtol=0, atol=1e-5 * size + 1e-6)
+
+
+@law([case for case in TWICE if len(case.values) > 1])
+def test_mixed_second_derivatives_are_symmetric(case):
+    gradient, _ = gradient_of(case)
+    dots = directions(case)
+    first = (dots[0], *(None for _ in dots[1:]))
+    others = (None, *dots[1:])
+    _, across = fg.jvp(gradient, case.values, first)
+    _, back = fg.jvp(gradient, case.values, others)
+    got, size = inner(across[1:], dots[1:])
+    expected, other = inner(back[:1], dots[:1])
+    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-11 * (size + other) + 1e-13)
+
+
+@law([case for case in NARROW if case.reason is None and case.sample.order > 0])
+def test_narrow_floats_have_the_derivatives_of_wide_ones(case):
+    wide = tuple(recast(x, np.float64) for x in case.values)
+    dots = directions(case)
+    wide_dots = tuple(recast(x, np.float64) for x in dots)
+    out, out_dot = fg.jvp(case.floating, case.values, dots)
+    out, pullback = fg.vjp(case.floating, *case.values)
+    expected_out, expected_dot = fg.jvp(case.floating, wide, wide_dots)
+    bars = directions(case, out)
+    bars_in = pullback(bars)
+    expected_bars = fg.vjp(case.floating, *wide)[1](
+        tuple(recast(bar, np.float64) if hasattr(y, "dtype") else bar
+              for bar, y in zip(bars, expected_out, strict=True))
+    )
+    for bar, x in zip(bars_in, case.values, strict=True):
+        assert type(bar) is type(x)
+        assert np.asarray(bar).dtype == np.asarray(x).dtype
+    for dot, x in zip(out_dot, out, strict=True):
+        assert type(dot) is type(x)
+        assert np.asarray(dot).dtype == np.asarray(x).dtype
+    narrowest = min((x.dtype for x in case.values if hasattr(x, "dtype")), key=lambda d: d.itemsize)
+    tolerance = 2e-2 if narrowest == np.float16 else 1e-4
+    if not case.sample.kinks:
+        np.testing.assert_allclose(vector(out_dot), vector(expected_dot), tolerance, tolerance)
+        np.testing.assert_allclose(vector(bars_in), vector(expected_bars), tolerance, tolerance)
+
+
+def layouts(values):
+    """Yield the same arrays laid out otherwise in memory."""
+
+    def strided(x):
+        wide = np.full([2 * n for n in x.shape], np.nan, x.dtype)
+        wide[tuple(slice(None, None, 2) for _ in x.shape)] = x
+        return wide[tuple(slice(None, None, 2) for _ in x.shape)]
+
+    def reversed_(x):
+        back = tuple(slice(None, None, -1) for _ in x.shape)
+        return x[back].copy()[back]
+
+    def read_only(x):
+        x = x.copy()
+        x.flags.writeable = False
+        return x
+
+    for change in (np.asfortranarray, strided, reversed_, read_only):
+        yield change.__name__.strip("_"), tuple(
+            change(x) if isinstance(x, np.ndarray) and x.ndim else x for x in values
+        )
+
+
+@law([
+    case for case in WITH_VALUES
+    if any(isinstance(x, np.ndarray) and x.ndim and x.size > 1 for x in case.values)
+])
+def test_layout_in_memory_does_not_matter(case):
+    differentiable = case.reason is None and case.sample.order > 0
+    dots = directions(case)
+    if differentiable:
+        out, pullback = fg.vjp(case.floating, *case.values)
+        bars = directions(case, out)
+        expected = pullback(bars)
+        _, expected_dot = fg.jvp(case.floating, case.values, dots)
+    for label, values in layouts(case.values):
+        value = case(*values)
+        assert_identical(fg.vjp(case, *values)[0], value)
+        assert_identical(fg.jvp(case, values, dots)[0], value)
+        if differentiable:
+            got = fg.vjp(case.floating, *values)[1](bars)
+            np.testing.assert_allclose(vector(got), vector(expected), 1e-12, 1e-13, err_msg=label)
+            for bar, x in zip(got, values, strict=True):
+                assert np.shape(bar) == np.shape(x)
+            _, out_dot = fg.jvp(case.floating, values, dots)
+            np.testing.assert_allclose(
+                vector(out_dot), vector(expected_dot), 1e-12, 1e-13, err_msg=label
+            )
+
+
+@law(DERIVED)
+def test_derivatives_are_like_their_primals_and_share_no_memory(case):
+    dots = directions(case)
+    out, pullback = fg.vjp(case.floating, *case.values)
+    bars = directions(case, out)
+    pulled = pullback(bars)
+    pushed, out_dot = fg.jvp(case.floating, case.values, dots)
+    for bar, x in zip(pulled, case.values, strict=True):
+        assert type(bar) is type(x)
+        assert np.shape(bar) == np.shape(x)
+        assert np.asarray(bar).dtype == np.asarray(x).dtype
+    for dot, x in zip(out_dot, pushed, strict=True):
+        assert type(dot) is type(x)
+        assert np.shape(dot) == np.shape(x)
+        assert np.asarray(dot).dtype == np.asarray(x).dtype
+    fresh = [x for x in (*pulled, *out_dot) if isinstance(x, np.ndarray)]
+    others = [x for x in (*case.values, *dots, *bars, *out, *pushed) if isinstance(x, np.ndarray)]
+    for position, x in enumerate(fresh):
+        assert x.flags.writeable
+        for y in (*fresh[position + 1 :], *others):
+            assert not np.shares_memory(x, y)
+
+
+@law(DERIVED[::23])
+def test_no_tracer_outlives_its_transform(case):
+    gc.freeze()  # look at what is new only
+    dots = directions(case)
+    fg.jvp(case.floating, case.values, dots)
+    out, pullback = fg.vjp(case.floating, *case.values)
+    pullback(directions(case, out))
+    fg.linearize(case.floating, *case.values)
+    gc.collect()
+    left = [found for found in gc.get_objects() if issubclass(type(found), TracerBase)]
+    gc.unfreeze()
+    assert not left

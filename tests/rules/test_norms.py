@@ -1,0 +1,146 @@
+"""Norms: known gradients, kinks, and norms without a rule."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import funcgrad as fg
+from funcgrad.errors import MissingRuleError
+
+ZERO = np.zeros(3)
+
+
+def both_modes(f, x):
+    """Return the gradient of `f` by reverse and by forward mode."""
+    basis = np.eye(x.size).reshape((x.size, *x.shape))
+    forward = np.array([fg.jvp(f, (x,), (e,))[1] for e in basis]).reshape(x.shape)
+    return fg.grad(f)(x), forward
+
+
+def test_gradient_of_the_length_of_a_vector():
+    for bar in both_modes(np.linalg.norm, np.array([3.0, 4.0])):
+        assert_allclose(bar, [0.6, 0.8], rtol=1e-15)
+
+
+@pytest.mark.parametrize("ord", [None, 1, 2, 3, 2.5, 0.5, np.inf])
+def test_norm_at_the_origin_has_gradient_zero(ord):
+    for bar in both_modes(lambda x: np.linalg.norm(x, ord), ZERO):
+        assert_array_equal(bar, ZERO)
+
+
+@pytest.mark.parametrize("ord", [None, "fro", 1, np.inf])
+def test_norm_of_the_zero_matrix_has_gradient_zero(ord):
+    for bar in both_modes(lambda x: np.linalg.norm(x, ord), np.zeros((2, 2))):
+        assert_array_equal(bar, np.zeros((2, 2)))
+
+
+def test_squared_norm_at_the_origin_has_gradient_zero():
+    for bar in both_modes(lambda x: np.linalg.norm(x) ** 2, ZERO):
+        assert_array_equal(bar, ZERO)
+
+
+def test_vector_norm_at_the_origin_has_gradient_zero():
+    for bar in both_modes(np.linalg.vector_norm, ZERO):
+        assert_array_equal(bar, ZERO)
+
+
+def test_second_derivative_at_the_origin_is_finite():
+    gradient = fg.grad(np.linalg.norm)
+    assert_array_equal(fg.jvp(gradient, (ZERO,), (np.ones(3),))[1], ZERO)
+
+
+def test_rows_at_the_origin_do_not_disturb_others():
+    x = np.array([[0.0, 0.0], [3.0, 4.0]])
+    for bar in both_modes(lambda x: np.sum(np.linalg.norm(x, axis=1)), x):
+        assert_allclose(bar, [[0, 0], [0.6, 0.8]], rtol=1e-15)
+
+
+def test_largest_elements_share():
+    for bar in both_modes(lambda x: np.linalg.norm(x, np.inf), np.array([2.0, -7.0, 7.0])):
+        assert_array_equal(bar, [0, -0.5, 0.5])
+
+
+def test_smallest_elements_share():
+    for bar in both_modes(lambda x: np.linalg.norm(x, -np.inf), np.array([2.0, -2.0, 7.0])):
+        assert_array_equal(bar, [0.5, -0.5, 0])
+
+
+def test_equal_column_sums_share():
+    x = np.array([[1.0, -2.0], [-3.0, 2.0]])
+    for bar in both_modes(lambda x: np.linalg.norm(x, 1), x):
+        assert_array_equal(bar, [[0.5, -0.5], [-0.5, 0.5]])
+
+
+def test_largest_row_sum():
+    x = np.array([[1.0, -2.0], [-3.0, 2.0]])
+    for bar in both_modes(lambda x: np.linalg.norm(x, np.inf), x):
+        assert_array_equal(bar, [[0, 0], [-1, 1]])
+
+
+def test_sum_norm_has_slope_zero_at_its_kinks():
+    for bar in both_modes(lambda x: np.linalg.norm(x, 1), np.array([2.0, 0.0, -3.0])):
+        assert_array_equal(bar, [1, 0, -1])
+
+
+def test_count_of_elements_has_gradient_zero():
+    for bar in both_modes(lambda x: np.linalg.norm(x, 0), np.array([2.0, 0.0])):
+        assert_array_equal(bar, [0, 0])
+
+
+def test_cubic_norm():
+    # (1 + 8)**(1/3); the derivative is x**2 / norm**2.
+    for bar in both_modes(lambda x: np.linalg.norm(x, 3), np.array([1.0, 2.0])):
+        assert_allclose(bar, np.array([1, 4]) / 9 ** (2 / 3), rtol=1e-14)
+
+
+def test_high_powers_of_large_numbers_do_not_overflow():
+    bar = fg.grad(lambda x: np.linalg.norm(x, 3))(np.array([1e100, 2e100]))
+    assert_allclose(bar, np.array([1, 4]) / 9 ** (2 / 3), rtol=1e-13)
+
+
+def test_norm_of_complex_numbers():
+    # JAX's convention: df/dx - i df/dy, for f = |z|.
+    bar = fg.grad(np.linalg.norm)(np.array([3 + 4j]))
+    assert_allclose(bar, [0.6 - 0.8j], rtol=1e-15)
+
+
+def test_a_zero_cotangent_wins_over_an_infinite_vector():
+    def f(x):
+        return np.where(np.array(False), np.linalg.norm(x), 1.0)
+
+    for bar in both_modes(f, np.array([np.inf, 1.0])):
+        assert_array_equal(bar, [0, 0])
+
+
+def test_gradients_keep_the_dtype():
+    for dtype in (np.float16, np.float32):
+        out, bar = fg.value_and_grad(np.linalg.norm)(np.array([3, 4], dtype))
+        assert out.dtype == bar.dtype == dtype
+
+
+@pytest.mark.parametrize("ord", [2, -2, "nuc"])
+def test_norms_by_singular_values_have_no_rule(ord):
+    with pytest.raises(MissingRuleError, match="singular values"):
+        fg.grad(lambda x: np.linalg.norm(x, ord))(np.eye(2))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: np.linalg.norm(x, "fro"),
+        lambda x: np.linalg.norm(x, axis=1),
+        lambda x: np.linalg.norm(x, axis="a"),
+        lambda x: np.linalg.norm(np.ones((2, 2, 2)) * x, 2),
+        lambda x: np.linalg.norm(np.ones((2, 2)) * x, 3),
+        lambda x: np.linalg.norm(np.ones((2, 2)) * x, axis=(0, 0)),
+        lambda x: np.linalg.vector_norm(x, axis=2),
+        np.linalg.matrix_norm,
+    ],
+)
+def test_errors_are_those_of_numpy(call):
+    x = np.array([1.0, 2.0])
+    with pytest.raises((ValueError, TypeError)) as expected:
+        call(x)
+    with pytest.raises(expected.type) as raised:
+        fg.grad(call)(x)
+    assert str(raised.value) == str(expected.value)

@@ -1,0 +1,807 @@
+"""Mistakes of the caller: each raises at once, in three lines that say what, where and how else."""
+
+import functools
+import math
+import pickle
+import re
+
+import numpy as np
+import pytest
+
+import funcgrad as fg
+from funcgrad import errors
+
+X = np.array([1.0, 2.0, 3.0])
+HERE = r"test_bad_input\.py:\d+"
+
+
+def complaint(cls, call, *args, **kwargs):
+    """Call, and return the three lines of the error of class `cls` that this raises."""
+    with pytest.raises(errors.FuncgradError) as caught:
+        call(*args, **kwargs)
+    assert type(caught.value) is cls
+    lines = str(caught.value).split("\n")
+    assert len(lines) == 3
+    what, where, fix = lines
+    assert where.startswith("  where: ")
+    assert fix.startswith("  fix:   ")
+    return what, where.removeprefix("  where: "), fix.removeprefix("  fix:   ")
+
+
+def in_grad(cls, fun, x=X):
+    """Return what is said of a mistake inside of a differentiated function."""
+    return complaint(cls, fg.grad(fun), x)
+
+
+def total(x):
+    return np.sum(x)
+
+
+# The classes
+
+
+@pytest.mark.parametrize(
+    ("cls", "builtin"),
+    [
+        (errors.ArgumentError, ValueError),
+        (errors.ArgumentError, TypeError),
+        (errors.DtypeError, TypeError),
+        (errors.ShapeError, ValueError),
+        (errors.TreeMismatchError, ValueError),
+        (errors.TracerLeakError, RuntimeError),
+        (errors.TracerConversionError, TypeError),
+        (errors.TracerConversionError, errors.TracerLeakError),
+        (errors.UnhashableTracerError, TypeError),
+        (errors.MutationError, TypeError),
+        (errors.MissingRuleError, NotImplementedError),
+        (errors.MissingExtraError, ImportError),
+        (errors.GradientCheckError, AssertionError),
+    ],
+)
+def test_class_is_caught_as_the_builtin(cls, builtin):
+    assert issubclass(cls, builtin)
+    assert issubclass(cls, errors.FuncgradError)
+
+
+def test_error_survives_pickling():
+    error = errors.ShapeError("what", where="where", fix="fix")
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is errors.ShapeError
+    assert str(again) == "what\n  where: where\n  fix:   fix"
+    assert (again.what, again.where, again.fix) == ("what", "where", "fix")
+
+
+def test_user_line_is_of_the_file_that_called():
+    assert re.fullmatch(r".*test_bad_input\.py:\d+", errors.user_line())
+
+
+def test_arrays_are_described_not_printed():
+    assert errors.describe(np.zeros((3, 4))) == "float64[3,4]"
+    assert errors.describe(np.float32(1.0)) == "float32[]"
+    assert errors.describe("abc") == "str 'abc'"
+    assert len(errors.describe("a" * 1000)) < 80
+
+
+# What is given to grad
+
+
+def test_not_a_function():
+    what, where, fix = complaint(errors.ArgumentError, fg.grad, total(X))
+    assert what == "grad takes a function, got float64[]"
+    assert re.search(HERE, where)
+    assert fix == "write grad(f)(x), not grad(f(x))"
+
+
+@pytest.mark.parametrize("transform", [fg.vjp, fg.linearize])
+def test_not_a_function_given_to_vjp_or_linearize(transform):
+    what, where, fix = complaint(errors.ArgumentError, transform, total(X), X)
+    assert what == f"{transform.__name__} takes a function, got float64[]"
+    assert re.search(HERE, where)
+    assert f"not {transform.__name__}(f(x), ...)" in fix
+
+
+def test_not_a_function_given_to_jvp():
+    what, _, _ = complaint(errors.ArgumentError, fg.jvp, total(X), (X,), (X,))
+    assert "jvp takes a function" in what
+
+
+def test_integer():
+    what, where, fix = in_grad(errors.DtypeError, lambda x: x**2, 3)
+    assert "float" in what
+    assert "int 3" in what
+    assert "argument 0" in where
+    assert re.search(HERE, where)
+    assert "3.0" in fix
+
+
+def test_boolean():
+    what, where, fix = in_grad(errors.DtypeError, lambda x: x**2, True)
+    assert "float" in what
+    assert "bool True" in what
+    assert "argument 0" in where
+    assert "float" in fix
+
+
+@pytest.mark.parametrize("x", [np.arange(3), np.array([True, False]), np.int8(3), np.bool_(True)])
+def test_integer_and_boolean_arrays(x):
+    what, where, fix = in_grad(errors.DtypeError, total, x)
+    assert "float" in what
+    assert str(x.dtype) in what
+    assert "argument 0" in where
+    assert "astype(float)" in fix
+    assert "allow_int=True" in fix
+
+
+def test_integer_array_among_others_is_named_by_its_path():
+    params = {"layers": [{"w": 1.0}, {"w": 1.0, "step": np.arange(3)}]}
+    what, where, _ = in_grad(errors.DtypeError, lambda p: p["layers"][0]["w"], params)
+    assert "int64[3]" in what
+    assert where.startswith("argument 0 at ['layers'][1]['step']")
+
+
+def test_integer_array_in_the_second_argument_is_named():
+    f = fg.grad(lambda x, y: total(x), argnums=(0, 1))
+    _, where, _ = complaint(errors.DtypeError, f, X, np.arange(3))
+    assert where.startswith("argument 1")
+
+
+def test_integer_array_in_a_named_argument_is_named():
+    f = fg.grad(lambda x, *, y: total(x), argnames="y")
+    _, where, _ = complaint(errors.DtypeError, f, X, y=np.arange(3))
+    assert where.startswith("argument 'y'")
+
+
+@pytest.mark.parametrize("x", ["abc", None, [], {"a": None, "b": "text"}, math.sin])
+def test_argument_without_a_floating_leaf(x):
+    what, where, _ = in_grad(errors.DtypeError, lambda x: 1.0, x)
+    assert "needs a floating-point (real or complex) leaf" in what
+    assert "argument 0" in where
+
+
+def test_one_argument_of_several_without_a_floating_leaf():
+    f = fg.grad(lambda x, y: total(x), argnums=(0, 1))
+    what, where, _ = complaint(errors.DtypeError, f, X, "abc")
+    assert "str 'abc'" in what
+    assert "argument 1" in where
+
+
+@pytest.mark.parametrize("transform", [fg.vjp, fg.linearize])
+def test_integer_given_to_vjp_or_linearize(transform):
+    what, where, fix = complaint(errors.DtypeError, transform, np.sin, 3)
+    assert "float" in what
+    assert "argument 0" in where
+    assert "3.0" in fix
+
+
+def test_integer_given_to_jvp():
+    what, _, fix = complaint(errors.DtypeError, fg.jvp, np.sin, (3,), (1.0,))
+    assert "float" in what
+    assert "3.0" in fix
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+def test_matrix_class_is_refused_as_its_product_is_another():
+    what, where, fix = in_grad(errors.DtypeError, total, np.asmatrix(np.eye(2)))
+    assert "numpy.matrix" in what
+    assert "argument 0" in where
+    assert "np.asarray" in fix
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+def test_matrix_as_a_factor_is_refused():
+    matrix = np.asmatrix(np.eye(2))
+    what, where, _ = in_grad(errors.DtypeError, lambda x: total(x * matrix), np.eye(2))
+    assert "numpy.matrix" in what
+    assert re.search(HERE, where)
+
+
+def test_masked_arrays_are_refused():
+    masked = np.ma.array([1.0, 2.0, 3.0], mask=[0, 1, 0])
+    assert "MaskedArray" in in_grad(errors.DtypeError, total, masked)[0]
+    assert "MaskedArray" in in_grad(errors.DtypeError, lambda x: total(x + masked))[0]
+
+
+# argnums and argnames
+
+
+def test_argnums_out_of_range():
+    what, where, fix = complaint(errors.ArgumentError, fg.grad(total, argnums=1), X)
+    assert what == "argnums=1 of grad is out of range: the call has 1 positional argument"
+    assert re.search(HERE, where)
+    assert "from 0" in fix
+
+
+def test_no_arguments_at_all():
+    what, _, _ = complaint(errors.ArgumentError, fg.grad(lambda: 1.0))
+    assert "argnums=0 of grad is out of range" in what
+
+
+@pytest.mark.parametrize("argnums", [-1, (0, -1)])
+def test_argnums_negative(argnums):
+    what, where, fix = complaint(errors.ArgumentError, fg.grad, total, argnums)
+    assert "argnums of grad cannot be negative" in what
+    assert re.search(HERE, where)
+    assert "from 0" in fix
+
+
+@pytest.mark.parametrize("argnums", [True, 0.0, "x", (0, "x"), [False], None.__class__])
+def test_argnums_of_another_type(argnums):
+    what, where, _ = complaint(errors.ArgumentError, fg.value_and_grad, total, argnums)
+    assert "argnums of value_and_grad must be int" in what
+    assert re.search(HERE, where)
+
+
+def test_argnums_twice():
+    what, _, fix = complaint(errors.ArgumentError, fg.grad, total, (0, 0))
+    assert "names an argument twice" in what
+    assert "once" in fix
+
+
+def test_argnums_empty():
+    what, _, fix = complaint(errors.ArgumentError, fg.grad, total, ())
+    assert "no argument" in what
+    assert "argnums=" in fix
+
+
+def test_argnums_and_argnames_name_the_same_argument():
+    f = fg.grad(total, argnums=0, argnames="x")
+    what, where, _ = complaint(errors.ArgumentError, f, X)
+    assert "same argument" in what
+    assert re.search(HERE, where)
+
+
+def test_argnames_unknown():
+    f = fg.grad(total, argnames="y")
+    what, where, _ = complaint(errors.ArgumentError, f, X)
+    assert "argnames='y' of grad names no argument" in what
+    assert re.search(HERE, where)
+
+
+def test_argnames_of_another_type():
+    what, _, fix = complaint(errors.ArgumentError, fg.grad, total, argnames=0)
+    assert "argnames of grad must be str" in what
+    assert 'argnames="name"' in fix
+
+
+# What the function returns
+
+
+def test_output_not_a_scalar():
+    what, where, fix = in_grad(errors.ShapeError, lambda x: 2 * x)
+    assert what == "grad needs a function that returns a scalar, got float64[3]"
+    assert re.search(r"grad\(<lambda>\) at .*" + HERE, where)
+    assert "np.sum" in fix
+    assert "vjp" in fix
+
+
+def test_output_none():
+    def forgetful(x):
+        np.sum(x)
+
+    what, where, fix = in_grad(errors.ArgumentError, forgetful)
+    assert what == "forgetful returned None, and grad needs a scalar"
+    assert "grad(forgetful)" in where
+    assert "return" in fix
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("vjp", lambda f: fg.vjp(f, X)),
+        ("jvp", lambda f: fg.jvp(f, (X,), (X,))),
+        ("linearize", lambda f: fg.linearize(f, X)),
+    ],
+)
+def test_output_none_of_the_other_transforms(name, call):
+    what, where, fix = complaint(errors.ArgumentError, call, lambda x: None)
+    assert what == f"<lambda> returned None, and {name} needs an array"
+    assert f"{name}(<lambda>)" in where
+    assert "return" in fix
+
+
+@pytest.mark.parametrize("out", [3, True, "abc", [1.0], {"a": 1.0}])
+def test_output_of_another_type(out):
+    what, _, _ = in_grad(errors.DtypeError, lambda x: out)
+    assert "needs a function that returns a floating-point scalar" in what
+
+
+def test_output_of_integer_dtype():
+    what, _, fix = in_grad(errors.DtypeError, lambda x: np.argmax(x))
+    assert "needs a real floating-point output, got int64[]" in what
+    assert "float" in fix
+
+
+def test_output_complex_without_holomorphic():
+    what, where, fix = in_grad(errors.DtypeError, lambda x: total(x * 1j))
+    assert "needs a real floating-point output, got complex128[]" in what
+    assert "grad(<lambda>)" in where
+    assert "holomorphic=True" in fix
+
+
+def test_holomorphic_with_a_real_argument():
+    f = fg.grad(lambda x: total(x * 1j), holomorphic=True)
+    what, where, fix = complaint(errors.DtypeError, f, X)
+    assert "holomorphic=True needs complex arguments, got float64[3]" in what
+    assert "argument 0" in where
+    assert "x + 0j" in fix
+
+
+def test_holomorphic_with_a_real_output():
+    f = fg.grad(lambda x: total(np.abs(x)), holomorphic=True)
+    what, _, fix = complaint(errors.DtypeError, f, X + 0j)
+    assert "holomorphic=True needs a complex output, got float64[]" in what
+    assert "holomorphic=True" in fix
+
+
+def test_output_of_shape_1_warns_and_works():
+    f = fg.grad(lambda x: np.sum(x**2, keepdims=True))
+    with pytest.warns(UserWarning, match=r"shape \(1,\)") as caught:
+        gradient = f(X)
+    assert caught[0].filename == __file__
+    np.testing.assert_array_equal(gradient, [2.0, 4.0, 6.0])
+
+
+def test_has_aux_forgotten():
+    what, where, fix = in_grad(errors.ArgumentError, lambda x: (total(x), {"n": 3}))
+    assert "a pair" in what
+    assert "grad(<lambda>)" in where
+    assert "has_aux=True" in fix
+
+
+@pytest.mark.parametrize("out", [lambda x: total(x), lambda x: (total(x), 1, 2), lambda x: [x, x]])
+def test_has_aux_superfluous(out):
+    what, where, fix = complaint(errors.ArgumentError, fg.grad(out, has_aux=True), X)
+    assert "grad with has_aux=True needs a function that returns a pair" in what
+    assert "grad(<lambda>)" in where
+    assert "has_aux" in fix
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("vjp", lambda f: fg.vjp(f, X, has_aux=True)),
+        ("jvp", lambda f: fg.jvp(f, (X,), (X,), has_aux=True)),
+        ("linearize", lambda f: fg.linearize(f, X, has_aux=True)),
+    ],
+)
+def test_has_aux_superfluous_in_the_other_transforms(name, call):
+    what, _, _ = complaint(errors.ArgumentError, call, total)
+    assert f"{name} with has_aux=True needs a function that returns a pair" in what
+
+
+# Tangents and cotangents
+
+WRONG = {
+    "shape": (np.ones(2), errors.ShapeError, "shape (2,)", "shape (3,)"),
+    "scalar": (1.0, errors.ShapeError, "shape ()", "shape (3,)"),
+    "float32": (np.ones(3, np.float32), errors.DtypeError, "float32[3]", "astype('float64')"),
+    "integer": (np.ones(3, int), errors.DtypeError, "int64[3]", "astype('float64')"),
+    "complex": (np.ones(3, complex), errors.DtypeError, "complex128[3]", "astype('float64')"),
+    "list": ([1.0, 1.0, 1.0], errors.DtypeError, "list", "float64"),
+    "text": ("abc", errors.DtypeError, "str 'abc'", "float64"),
+}
+
+
+@pytest.mark.parametrize(("wrong", "cls", "got", "wanted"), WRONG.values(), ids=WRONG)
+def test_wrong_tangent_in_jvp(wrong, cls, got, wanted):
+    what, where, fix = complaint(cls, fg.jvp, np.sin, (X,), (wrong,))
+    assert "tangent" in what
+    assert "cotangent" not in what
+    assert got in what
+    assert "the tangent at [0]" in where
+    assert wanted in what + fix
+
+
+@pytest.mark.parametrize(("wrong", "cls", "got", "wanted"), WRONG.values(), ids=WRONG)
+def test_wrong_tangent_in_a_pushforward(wrong, cls, got, wanted):
+    _, pushforward = fg.linearize(np.sin, X)
+    what, where, fix = complaint(cls, pushforward, wrong)
+    assert "tangent" in what
+    assert "cotangent" not in what
+    assert got in what
+    assert "the tangent at [0]" in where
+    assert wanted in what + fix
+
+
+@pytest.mark.parametrize(("wrong", "cls", "got", "wanted"), WRONG.values(), ids=WRONG)
+def test_wrong_cotangent(wrong, cls, got, wanted):
+    _, pullback = fg.vjp(np.sin, X)
+    what, where, fix = complaint(cls, pullback, wrong)
+    assert "cotangent" in what
+    assert got in what
+    assert "the cotangent" in where
+    assert wanted in what + fix
+
+
+def test_complex_number_for_a_real_tangent():
+    what, _, _ = complaint(errors.DtypeError, fg.jvp, np.sin, (1.0,), (1j,))
+    assert "tangent" in what
+    assert "float64" in what
+
+
+def test_structure_of_a_tangent():
+    what, where, _ = complaint(
+        errors.TreeMismatchError, fg.jvp, lambda p: p["a"], ({"a": X},), ({"b": X},)
+    )
+    assert "the tangent does not have the structure" in what
+    assert where.startswith("the tangent at [0]")
+    assert "'a'" in where
+    assert "'b'" in where
+
+
+def test_structure_of_a_tangent_of_a_pushforward():
+    _, pushforward = fg.linearize(lambda p: p["a"], {"a": X})
+    what, where, _ = complaint(errors.TreeMismatchError, pushforward, X)
+    assert "the tangent does not have the structure" in what
+    assert where.startswith("the tangent at [0]")
+
+
+def test_structure_of_a_cotangent():
+    _, pullback = fg.vjp(lambda x: {"a": x, "b": x}, X)
+    what, where, _ = complaint(errors.TreeMismatchError, pullback, {"a": X})
+    assert "the cotangent does not have the structure" in what
+    assert where.startswith("the cotangent")
+    assert "'b'" in where
+
+
+def test_path_of_a_wrong_cotangent():
+    _, pullback = fg.vjp(lambda x: {"a": x, "b": [x]}, X)
+    _, where, _ = complaint(errors.ShapeError, pullback, {"a": X, "b": [np.ones(2)]})
+    assert where == "the cotangent at ['b'][0]"
+
+
+def test_tangent_of_what_has_no_derivative():
+    what, where, fix = complaint(
+        errors.DtypeError, fg.jvp, lambda p: p["x"] * p["n"], ({"x": X, "n": 3},), ({"x": X, "n": 1},)
+    )
+    assert "tangent of a leaf that has no derivative" in what
+    assert "['n']" in where
+    assert "None" in fix
+
+
+def test_number_of_tangents_in_jvp():
+    what, where, fix = complaint(errors.ArgumentError, fg.jvp, np.sin, (X,), (X, X))
+    assert "1 primals but 2 tangents" in what
+    assert re.search(HERE, where)
+    assert "one tangent for each" in fix
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_number_of_tangents_of_a_pushforward(count):
+    _, pushforward = fg.linearize(np.sin, X)
+    what, where, _ = complaint(errors.ArgumentError, pushforward, *[X] * count)
+    assert "pushforward of linearize(sin)" in what
+    assert f"got {count}" in what
+    assert re.search(HERE, where)
+
+
+def test_primals_of_jvp_not_in_a_tuple():
+    what, where, fix = complaint(errors.ArgumentError, fg.jvp, np.sin, X, X)
+    assert "primals of jvp must be a tuple or list" in what
+    assert re.search(HERE, where)
+    assert fix == "write jvp(f, (x,), (x_dot,))"
+
+
+# Ways out of tracing
+
+
+def test_function_of_the_math_module():
+    what, where, fix = in_grad(errors.TracerConversionError, lambda x: math.sin(x), 1.0)
+    assert "math module" in what
+    assert "lose its derivative" in what
+    assert re.search(HERE, where)
+    assert "np.sin" in fix
+
+
+@pytest.mark.parametrize("kind", [float, int, complex])
+def test_conversion_to_a_number(kind):
+    what, where, fix = in_grad(errors.TracerConversionError, lambda x: kind(x), 1.0)
+    assert f"{kind.__name__}() of a traced value" in what
+    assert re.search(HERE, where)
+    assert "traced by grad(<lambda>)" in where
+    assert "stop_gradient" in fix
+
+
+@pytest.mark.parametrize("method", ["item", "tolist", "tobytes"])
+def test_conversion_by_a_method(method):
+    what, _, fix = in_grad(errors.TracerConversionError, lambda x: getattr(x, method)())
+    assert f".{method}() of a traced value would lose its derivative" in what
+    assert f"stop_gradient(x).{method}()" in fix
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: np.array(x),
+        lambda x: np.array([x[0], x[1]]),
+        lambda x: np.array([[x[0], 1.0]]),
+        lambda x: np.array([x, x]),
+        lambda x: np.asarray(x),
+        lambda x: np.asarray(x, dtype=object),
+        lambda x: np.asarray([x[0]]),
+        lambda x: np.ascontiguousarray(x),
+        lambda x: np.float64(x[0]),
+        lambda x: np.fromiter(x, float),
+    ],
+)
+def test_conversion_to_an_array(make):
+    with pytest.raises(TypeError) as caught:
+        fg.grad(lambda x: total(make(x)))(X)
+    assert isinstance(caught.value, errors.TracerConversionError)
+    text = str(caught.value)
+    assert "traced value" in text
+    assert re.search(HERE, text)
+    assert "np.stack" in text or "keep the array" in text
+
+
+def test_conversion_of_a_list_of_python_floats():
+    what, _, fix = in_grad(errors.TracerConversionError, lambda x: total(np.array([x, x])), 1.0)
+    assert "plain NumPy array cannot hold a traced value" in what
+    assert "funcgrad.numpy.array" in fix
+
+
+@pytest.mark.parametrize("s", [1.0, np.float64(1.0), np.array(1.0), X])
+def test_index_of_an_ndarray(s):
+    table = np.arange(5.0)
+    what, where, fix = in_grad(errors.TracerConversionError, lambda s: total(table[s]), s)
+    assert "cannot be the index of a plain NumPy array" in what
+    assert re.search(HERE, where)
+    assert "astype(int)" in fix
+
+
+@pytest.mark.parametrize("use", [lambda s: [1.0, 2.0][s], lambda s: range(s), lambda s: "a" * s])
+def test_index_of_a_list_and_length(use):
+    with pytest.raises(TypeError, match=r"traced value cannot be an index|can't multiply"):
+        fg.grad(use)(1.0)
+
+
+def test_assignment_to_an_argument():
+    def f(x):
+        x[0] = 1.0
+        return total(x)
+
+    what, where, fix = in_grad(errors.MutationError, f)
+    assert "argument of a transformed function" in what
+    assert re.search(HERE, where)
+    assert "x.copy()" in fix
+    assert "funcgrad.at(x)[i].set(v)" in fix
+
+
+def test_assignment_to_an_argument_by_an_operator():
+    def f(x):
+        x += 1.0
+        return total(x)
+
+    what, _, fix = in_grad(errors.MutationError, f)
+    assert "argument of a transformed function" in what
+    assert "x = x + y in place of x += y" in fix
+
+
+def test_in_place_operator_on_an_ndarray():
+    def f(x):
+        a = np.zeros(3)
+        a += x
+        return total(a)
+
+    what, where, fix = in_grad(errors.MutationError, f)
+    assert "a += b" in what
+    assert re.search(HERE, where)
+    assert "np.zeros_like(x)" in fix
+
+
+@pytest.mark.parametrize("x", [X, 2.0, np.float32(2.0), np.array(2.0)])
+def test_assignment_of_an_element_of_an_ndarray(x):
+    def f(x):
+        a = np.zeros(3)
+        a[0] = x[0] if np.ndim(x) else x
+        return total(a)
+
+    what, where, fix = in_grad(errors.TracerConversionError, f, x)
+    assert "plain NumPy array" in what
+    assert re.search(HERE, where)
+    assert "np.zeros_like(x)" in fix
+    assert "funcgrad.numpy.zeros" in fix
+
+
+def test_assignment_of_an_element_under_jvp():
+    def f(x):
+        a = np.zeros(3)
+        a[0] = x
+        return a
+
+    what, _, _ = complaint(errors.TracerConversionError, fg.jvp, f, (1.0,), (1.0,))
+    assert "plain NumPy array" in what
+
+
+def test_other_value_errors_pass_through():
+    def f(x):
+        np.zeros(3)[0] = np.ones(2)
+
+    with pytest.raises(ValueError, match="setting an array element") as caught:
+        fg.grad(f)(X)
+    assert not isinstance(caught.value, errors.FuncgradError)
+
+
+def test_assignment_of_a_slice_of_an_ndarray():
+    def f(x):
+        a = np.zeros(3)
+        a[:] = x
+        return total(a)
+
+    what, where, fix = in_grad(errors.TracerConversionError, f)
+    assert "plain NumPy array cannot be assigned" in what
+    assert re.search(HERE, where)
+    assert "np.zeros_like(x)" in fix
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, out: np.sin(x, out=out),
+        lambda x, out: np.add(x, 1.0, out),
+        lambda x, out: np.cumsum(x, out=out),
+        lambda x, out: x.clip(0.0, 1.0, out=out),
+    ],
+)
+def test_out_of_an_ndarray(call):
+    out = np.zeros(3)
+    what, where, fix = in_grad(errors.MutationError, lambda x: total(call(x, out)))
+    assert "out=" in what
+    assert re.search(HERE, where)
+    assert "out=" in fix
+    np.testing.assert_array_equal(out, 0.0)
+
+
+def test_ufunc_at_of_an_ndarray():
+    what, _, fix = in_grad(errors.MutationError, lambda x: np.add.at(np.zeros(3), [0, 1, 2], x))
+    assert "numpy.add.at writes in place" in what
+    assert "funcgrad.at(x)[index].add(values)" in fix
+
+
+@pytest.mark.parametrize("function", ["copyto", "put", "place", "putmask"])
+def test_functions_that_write_into_an_ndarray(function):
+    arguments = {"copyto": (), "put": ([0, 1, 2],), "place": ([1, 1, 1],), "putmask": ([1, 1, 1],)}
+
+    def f(x):
+        getattr(np, function)(np.zeros(3), *arguments[function], x)
+        return total(x)
+
+    with pytest.raises(errors.FuncgradError) as caught:
+        fg.grad(f)(X)
+    assert "plain NumPy array" in str(caught.value)
+
+
+def test_pickle():
+    what, _, fix = in_grad(errors.TracerConversionError, lambda x: pickle.dumps(x))
+    assert what == "a traced value cannot be pickled"
+    assert "stop_gradient" in fix
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        hash,
+        lambda x: {x: 1},
+        lambda x: {x},
+        lambda x: x in {1.0: 2},
+        functools.lru_cache(lambda x: x),
+    ],
+    ids=["hash", "dict key", "set element", "dict lookup", "lru_cache"],
+)
+def test_hash(use):
+    what, where, fix = in_grad(errors.UnhashableTracerError, use)
+    assert "cannot be hashed" in what
+    assert re.search(HERE, where)
+    assert "key" in fix
+
+
+@pytest.mark.parametrize("name", ["view", "ctypes", "data", "resize", "tofile", "byteswap", "base"])
+def test_attribute_that_needs_a_buffer(name):
+    what, where, fix = in_grad(errors.ArgumentError, lambda x: getattr(x, name))
+    assert f"ndarray.{name} does not work on a traced value" in what
+    assert re.search(HERE, where)
+    assert f"stop_gradient(x).{name}" in fix
+
+
+def test_attribute_that_no_array_has():
+    with pytest.raises(AttributeError, match="no attribute 'colour'"):
+        fg.grad(lambda x: x.colour)(X)
+
+
+# After the end
+
+
+def grad_once(f):
+    fg.grad(f)(X)
+
+
+def vjp_once(f):
+    fg.vjp(f, X)
+
+
+def jvp_once(f):
+    fg.jvp(f, (X,), (X,))
+
+
+def linearize_once(f):
+    fg.linearize(f, X)
+
+
+@pytest.mark.parametrize("run", [grad_once, vjp_once, jvp_once, linearize_once])
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda x: x * 2,
+        lambda x: 2 * x,
+        lambda x: X + x,
+        lambda x: np.sin(x),
+        lambda x: x.sum(),
+        lambda x: x[0],
+        lambda x: np.stack([X, x]),
+        lambda x: fg.grad(lambda y: total(y * x))(X),
+        lambda x: fg.jvp(lambda y: y + x, (X,), (X,)),
+    ],
+)
+def test_escaped(run, use):
+    kept = []
+
+    def storing(x):
+        kept.append(x * x)
+        return total(x)
+
+    run(storing)
+    what, where, fix = complaint(errors.TracerLeakError, use, kept[0])
+    transform = run.__name__.removesuffix("_once")
+    assert what.startswith(f"a value traced by {transform}(storing)")
+    assert "escaped" in what
+    assert len(re.findall(HERE, where)) == 2  # the use, and the call of the transform
+    assert "has_aux=True" in fix
+
+
+def test_escaped_by_a_failed_call():
+    kept = []
+
+    def failing(x):
+        kept.append(x)
+        raise KeyError("on purpose")
+
+    with pytest.raises(KeyError, match="on purpose"):
+        fg.grad(failing)(X)
+    assert "escaped" in complaint(errors.TracerLeakError, np.sin, kept[0])[0]
+
+
+def test_escaped_in_a_returned_closure():
+    """A function is no pytree of arrays: what it holds is caught when it is called."""
+    shift, _ = fg.jvp(lambda u: lambda f: lambda x: f(x + u), (0.0,), (1.0,))
+    what, _, _ = complaint(errors.TracerLeakError, shift(np.sin), 1.0)
+    assert "jvp(<lambda>)" in what
+    assert "escaped" in what
+
+
+# Functions without a rule
+
+no_rule = np.frompyfunc(abs, 1, 1)
+
+
+def test_ufunc_without_a_rule():
+    what, where, fix = in_grad(errors.MissingRuleError, lambda x: no_rule(x))
+    assert "abs" in what
+    assert "has no rule for traced values" in what
+    assert re.search(HERE, where)
+    assert "float64[3], traced by grad" in where
+    assert "add the rule" in fix
+
+
+def test_function_without_a_rule():
+    what, where, _ = in_grad(errors.MissingRuleError, lambda x: np.linalg.matrix_rank(x), np.eye(2))
+    assert what == "numpy.linalg.matrix_rank has no rule for traced values"
+    assert re.search(HERE, where)
+
+
+@pytest.mark.parametrize("method", ["reduce", "accumulate"])
+def test_ufunc_method_without_a_rule(method):
+    largest = np.frompyfunc(max, 2, 1)
+    what, where, _ = in_grad(errors.MissingRuleError, lambda x: getattr(largest, method)(x))
+    assert "max" in what
+    assert f".{method} has no rule for traced values" in what
+    assert re.search(HERE, where)
