@@ -26,10 +26,6 @@ __all__ = [
     "TracerLeakError",
     "TreeMismatchError",
     "UnhashableTracerError",
-    "describe",
-    "is_ours",
-    "location",
-    "user_line",
 ]
 
 

@@ -13,7 +13,7 @@ import itertools
 import threading
 from collections.abc import Callable, Sequence
 from types import CodeType, TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from funcgrad.errors import (
     TracerConversionError,
@@ -86,7 +86,7 @@ class Trace:
         self.level = _next_level()
         self.origin = origin
 
-    def __enter__(self) -> Trace:
+    def __enter__(self) -> Self:
         _active.depth = getattr(_active, "depth", 0) + 1
         return self
 

@@ -266,10 +266,16 @@ class Tracer(TracerBase):
             if count == 2:
                 x, y = inputs
                 trace = self._trace
-                if type(x) is Tracer and x._trace.level > trace.level:
-                    trace = x._trace
-                if type(y) is Tracer and y._trace.level > trace.level:
-                    trace = y._trace
+                if type(x) is Tracer:
+                    if x._trace.level > trace.level:
+                        trace = x._trace
+                elif isinstance(x, list | tuple):
+                    x = np.asanyarray(x)
+                if type(y) is Tracer:
+                    if y._trace.level > trace.level:
+                        trace = y._trace
+                elif isinstance(y, list | tuple):
+                    y = np.asanyarray(y)
                 return trace.binary(primitive, ufunc, x, y)
         return call_ufunc(ufunc, method, inputs, kwargs)
 
@@ -405,10 +411,6 @@ class Tracer(TracerBase):
     def sort(self, axis: int = -1, kind: Any = None, order: Any = None) -> None:
         """Sort in place, as a functional update."""
         self[...] = np.sort(self, axis=axis, kind=kind, order=order)
-
-    def partition(self, kth: Any, axis: int = -1, kind: Any = "introselect") -> None:
-        """Partition in place, as a functional update."""
-        self[...] = np.partition(self, kth, axis=axis, kind=kind)
 
     def fill(self, value: Any) -> None:
         """Assign one value to all elements."""

@@ -69,6 +69,7 @@ def _added(x, value, index):
 
 @index_add.def_samples
 def index_add_samples(rng):
+    yield Sample(rng.normal(size=4), 1.5, [0, 2, 0], fun=_added)
     yield Sample(rng.normal(size=4), rng.normal(size=3), [0, 2, 0], fun=_added)
     yield Sample(rng.normal(size=4), rng.normal(size=()), [0, 2, 0], fun=_added)
     yield Sample(rng.normal(size=(3, 4)), rng.normal(size=4), slice(0, 2), fun=_added)

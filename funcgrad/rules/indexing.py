@@ -321,6 +321,7 @@ def index_update_samples(rng):
 
     index: Any
     for index, value in (
+        ([1, 3], 1.5),
         (0, draw()),
         (slice(1, 3), draw(2)),
         (slice(None, None, -1), draw(5)),

@@ -20,7 +20,7 @@ from funcgrad.core.primitive import FUNCTIONS, Sample, overrides, primitive, sto
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import MissingRuleError, user_line
 from funcgrad.rules.indexing import joined
-from funcgrad.rules.spelling import spells
+from funcgrad.rules.spelling import holds_tracer, spells
 
 __all__: list[str] = []
 
@@ -385,6 +385,25 @@ def unique_samples(rng):
     yield Sample(rng.normal(size=(3, 2)), axis=0, complex=False)
 
 
+# An index made of lists of positions; of floats it is of no use as one, but it keeps them
+
+
+@overrides(np.ix_)
+def ix_(*args):
+    """Each sequence along an axis of its own."""
+    shapes = np.ix_(*map(concrete, args))
+    return tuple(
+        np.reshape(arg, plain.shape) if holds_tracer(arg) else plain
+        for arg, plain in zip(args, shapes, strict=True)
+    )
+
+
+@ix_.def_samples
+def ix_samples(rng):
+    yield Sample(rng.normal(size=2), [0, 1])
+    yield Sample(rng.normal(size=3), rng.normal(size=1))
+
+
 # Positions and truth values
 
 discrete(
@@ -403,7 +422,6 @@ discrete(
     np.isneginf,
     np.isposinf,
     np.isreal,
-    np.ix_,
     np.lexsort,
     np.nonzero,
     np.ravel_multi_index,

@@ -117,8 +117,8 @@ def test_operator_gives_what_it_gives_without_tracing(symbol, kind):
     for other in OTHER.values():
         for f in (lambda x, other=other: op(x, other), lambda x, other=other: op(other, x)):
             plain = outcome(lambda f=f: f(x))
-            if isinstance(plain, str):
-                continue  # "abc" % x formats
+            if isinstance(plain, TypeError | str):
+                continue  # tracing may allow what Python does not; and "abc" % x formats
             assert_same(outcome(lambda f=f: traced_result(f, x)), plain)
 
 
