@@ -105,7 +105,7 @@ _NUMPY = os.path.dirname(np.__file__) + os.sep
 
 
 def location(code: CodeType, line: int) -> str:
-    """Write a source line as ``file.py:12``, the file relative to the working directory if below it."""
+    """Write a source line as ``file.py:12``, relative to the working directory if below it."""
     name = code.co_filename
     try:
         relative = os.path.relpath(name)
@@ -130,7 +130,7 @@ def user_line() -> str:
 
 
 def describe(value: object) -> str:
-    """Write a value the way messages show it: arrays as ``float64[3,4]``, others by type and repr."""
+    """Write a value as messages show it: arrays as ``float64[3,4]``, others by type and repr."""
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if shape is not None and dtype is not None:
         return f"{dtype}[{','.join(map(str, shape))}]"

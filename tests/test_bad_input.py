@@ -451,8 +451,9 @@ def test_path_of_a_wrong_cotangent():
 
 
 def test_tangent_of_what_has_no_derivative():
+    primals, tangents = ({"x": X, "n": 3},), ({"x": X, "n": 1},)
     what, where, fix = complaint(
-        errors.DtypeError, fg.jvp, lambda p: p["x"] * p["n"], ({"x": X, "n": 3},), ({"x": X, "n": 1},)
+        errors.DtypeError, fg.jvp, lambda p: p["x"] * p["n"], primals, tangents
     )
     assert "tangent of a leaf that has no derivative" in what
     assert "['n']" in where

@@ -102,10 +102,6 @@ def link(view: Any, base: Any, params: Any) -> None:
         for part in view:
             link(part, base, params)
         return
-    if type(view) is tuple:  # several results
-        for part in view:
-            link(part, base, params)
-        return
     if not isinstance(view, TracerBase) or not isinstance(base, TracerBase):
         return
     below = view._value

@@ -29,14 +29,14 @@ python_number = Primitive(_python_number, name="python_number")
 
 @python_number.def_jvp
 def python_number_jvp(primals: Any, tangents: Any, out: Any) -> Any:
-    """The tangent is converted likewise."""
+    """Convert the tangent likewise."""
     (x_dot,) = tangents
     return python_number.bind(x_dot)
 
 
 @python_number.def_vjp
 def python_number_vjp(primals: Any, out: Any) -> Any:
-    """The cotangent goes back as it is."""
+    """Hand the cotangent back as it is."""
     (x,) = primals
     dtype = dtype_of(x)
 
@@ -64,12 +64,13 @@ def refuse_kind(value: Any, where: Callable[[], str]) -> None:
 
 def zeros_like(primal: Any) -> Any:
     """Return a zero of the kind of `primal`."""
-    if isinstance(primal, float | complex) and not isinstance(primal, np.generic):
-        return type(primal)(0)
-    if isinstance(primal, np.generic):
-        return primal.dtype.type(0)
     if type(primal) is np.ndarray:
         return np.zeros(primal.shape, primal.dtype)
+    value = concrete(primal)
+    if isinstance(value, np.generic):
+        return value.dtype.type(0)
+    if isinstance(value, float | complex):
+        return type(value)(0)
     return np.zeros_like(primal)
 
 
@@ -81,43 +82,58 @@ def like(bar: Any, primal: Any, seen: set[int]) -> Any:
     bar : array_like or None
         A derivative of the shape of `primal`; None is a structural zero.
     primal : array_like
-        What it belongs to.
+        What it belongs to; a traced value counts as what it stands for.
     seen : set of int
         The ids of arrays that are already somebody else's; `bar` is added.
     """
     if bar is None:
         return zeros_like(primal)
-    kind = type(primal)
-    if kind is np.ndarray:
-        if type(bar) is np.ndarray:
-            if bar.dtype is not primal.dtype and bar.dtype != primal.dtype:
-                bar = fit(bar, primal.shape, primal.dtype)
-            if bar.base is not None or id(bar) in seen or not bar.flags.writeable:
-                bar = bar.copy()
-            seen.add(id(bar))
-            return bar
-        if isinstance(bar, np.generic | float | complex):
-            return np.array(bar, dtype=primal.dtype)  # 0-d: operations made it a scalar
-        return fit(bar, primal.shape, primal.dtype)
-    if kind is float or kind is complex:
-        if isinstance(bar, TracerBase):
-            return python_number.bind(fit(bar, (), dtype_of(primal)))
-        return kind(bar) if kind is complex else float(np.real(bar))
+    if type(primal) is np.ndarray and type(bar) is np.ndarray:  # nearly always
+        if bar.dtype is not primal.dtype and bar.dtype != primal.dtype:
+            bar = fit(bar, primal.shape, primal.dtype)
+        if bar.base is not None or id(bar) in seen or not bar.flags.writeable:
+            bar = bar.copy()
+        seen.add(id(bar))
+        return bar
     bar = fit(bar, shape_of(primal), dtype_of(primal))
-    if isinstance(bar, np.ndarray | np.generic) and not isinstance(primal, np.generic | TracerBase):
+    value = concrete(primal)
+    if isinstance(value, np.generic):
+        return _scalar(bar, value.dtype)
+    if isinstance(value, float | complex):
+        return _number(bar, type(value))
+    if isinstance(value, np.ndarray):
+        if isinstance(bar, TracerBase) or isinstance(primal, TracerBase):
+            return _traced_array(bar, primal)
+        if isinstance(bar, np.generic | np.ndarray | float | complex):
+            return np.array(bar, dtype=primal.dtype)
+        return bar
+    if isinstance(bar, np.ndarray | np.generic) and not isinstance(primal, TracerBase):
         return zeros_like(primal) + bar  # of another kind of array, which the primal is
-    if isinstance(primal, np.generic) and isinstance(bar, np.ndarray | float | complex):
-        return primal.dtype.type(bar)
-    if isinstance(primal, TracerBase):
-        return _own(bar, primal)
     return bar
 
 
-def _own(bar: Any, primal: TracerBase) -> Any:
-    """Return the derivative of a traced value, which may be assigned to and is nobody else's."""
+def _scalar(bar: Any, dtype: np.dtype[Any]) -> Any:
+    """Return a derivative as a NumPy scalar."""
     if isinstance(bar, TracerBase):
+        return bar[()] if isinstance(concrete(bar), np.ndarray) else bar  # type: ignore[index]
+    return dtype.type(bar) if isinstance(bar, np.ndarray | float | complex) else bar
+
+
+def _number(bar: Any, kind: type) -> Any:
+    """Return a derivative as a Python number."""
+    if isinstance(bar, TracerBase):
+        return bar if type(concrete(bar)) is kind else python_number.bind(bar)
+    return complex(bar) if kind is complex else float(bar)
+
+
+def _traced_array(bar: Any, primal: Any) -> Any:
+    """Return a derivative, inside of a transform, as an array that may be assigned to."""
+    value = concrete(bar)
+    if not isinstance(value, np.ndarray) and shape_of(bar) == ():
+        bar = np.copy(bar)  # operations on a 0-d array made it a scalar
         value = concrete(bar)
+    if isinstance(bar, TracerBase):
         if isinstance(value, np.ndarray) and not value.flags.writeable:
-            return np.copy(bar)
-        return type(bar)(bar._trace, bar._value, bar._extra)
-    return np.full_like(primal, bar) if isinstance(bar, np.ndarray) else bar
+            return bar.copy()  # type: ignore[attr-defined]
+        return type(bar)(bar._trace, bar._value, bar._extra)  # a handle of its own
+    return np.full_like(primal, bar)

@@ -1,8 +1,9 @@
 """From NumPy's protocols to primitives: what NEP 13 and NEP 18 hand us, handed on.
 
 ``np.sin(x)`` with a traced `x` arrives in `call_ufunc`, ``np.sum(x)`` in `call_function`, and
-both look up who answers for it in the registries of `funcgrad.core.primitive`. A function that nobody answers for
-is an error at once: computing it on the bare values would give a zero gradient without a word.
+both look up who answers for it in the registries of `funcgrad.core.primitive`. A function that
+nobody answers for is an error at once: computing it on the bare values would give a zero
+gradient without a word.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
     if primitive is None:
         handler = FUNCTIONS.get(ufunc)
         if handler is None:
-            raise missing(f"numpy.{ufunc.__name__}", inputs)
+            raise missing(_name_of(ufunc), inputs)
         return handler(*inputs, **kwargs)
     out = kwargs.pop("out", None)
     where = kwargs.pop("where", True)
@@ -66,8 +67,13 @@ def _call_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: 
         )
     handler = FUNCTIONS.get(getattr(ufunc, method))
     if handler is None:
-        raise missing(f"numpy.{ufunc.__name__}.{method}", inputs)
+        raise missing(f"{_name_of(ufunc)}.{method}", inputs)
     return handler(*inputs, **kwargs)
+
+
+def _name_of(ufunc: np.ufunc) -> str:
+    name: str = ufunc.__name__
+    return f"numpy.{name}" if getattr(np, name, None) is ufunc else f"ufunc {name}"
 
 
 def call_function(fun: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -385,6 +385,8 @@ class Elementwise(Primitive):
         "domain",
         "keep0",
         "keep1",
+        "needs_x",
+        "needs_y",
         "nin",
         "pull0",
         "pull1",
@@ -404,6 +406,8 @@ class Elementwise(Primitive):
         self.domain = domain
         self.discrete = False
         self.smooth = False  # has a derivative in every argument
+        # Whether the derivative in the one argument needs the other.
+        self.needs_x = self.needs_y = False
         self.reasons: dict[int, str] = {}
         # For each argument: what to keep; the products of both modes, called with (t, kept); and
         # that of reverse mode once more, without the test that zero wins, which the short path of
@@ -481,6 +485,8 @@ class Elementwise(Primitive):
         before = getattr(self, f"keep{index}")
         assert before is None or before is keep, "both modes keep the same residuals"
         setattr(self, f"keep{index}", keep)
+        self.needs_x = self.needs_x or (index == 1 and "x" in names)
+        self.needs_y = self.needs_y or (index == 0 and "y" in names)
         product = _of_kept(rule, len(names))
         if mode == "pull":
             setattr(self, f"pull{index}", product)

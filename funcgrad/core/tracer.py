@@ -239,13 +239,13 @@ class Tracer(TracerBase):
     def __round__(self, ndigits: int | None = None) -> Any:
         return round(concrete(self), ndigits) if ndigits is not None else round(concrete(self))
 
-    def __floor__(self) -> int:
+    def __floor__(self) -> Any:
         return math.floor(concrete(self))
 
-    def __ceil__(self) -> int:
+    def __ceil__(self) -> Any:
         return math.ceil(concrete(self))
 
-    def __trunc__(self) -> int:
+    def __trunc__(self) -> Any:
         return math.trunc(concrete(self))
 
     def is_integer(self) -> bool:
@@ -406,7 +406,7 @@ class Tracer(TracerBase):
 
     def put(self, indices: Any, values: Any, mode: Any = "raise") -> None:
         """Assign to elements of the flattened array, as a functional update."""
-        np.put(self, indices, values, mode=mode)
+        np.put(self, indices, values, mode=mode)  # type: ignore[arg-type]
 
     def sort(self, axis: int = -1, kind: Any = None, order: Any = None) -> None:
         """Sort in place, as a functional update."""

@@ -16,6 +16,7 @@ import numpy as np
 from funcgrad.core.level import concrete
 
 __all__ = [
+    "SHORT",
     "as_numpy",
     "dtype_of",
     "fit",
@@ -32,6 +33,9 @@ _ndarray = np.ndarray
 # The sum of squares is NaN or infinite if any element is. Without the dispatch to other arrays'
 # vdot, which takes as long as the product of short vectors.
 vdot = getattr(np.vdot, "_implementation", np.vdot)
+# BLAS works on longer vectors with several threads, and waits for them longer than it computes
+# when the cores are busy. The sum of the elements is as telling, once it takes long enough.
+SHORT = 8192
 _FLOAT = np.dtype(np.float64)
 _COMPLEX = np.dtype(np.complex128)
 
@@ -54,7 +58,7 @@ def is_finite(x: Any) -> bool:
     """Tell whether every element of `x` is finite; may say no when squares overflow."""
     x = concrete(x)
     if type(x) is _ndarray:
-        return isfinite(vdot(x, x))
+        return isfinite(vdot(x, x) if x.size <= SHORT else np.add.reduce(x, axis=None))
     if isinstance(x, float | complex | np.number):
         return isfinite(x)  # type: ignore[arg-type]
     return bool(np.all(np.isfinite(x)))

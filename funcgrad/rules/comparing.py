@@ -153,7 +153,9 @@ def fmax_partial_y(t, x, y, out):
 @minimum.def_samples
 @maximum.def_samples
 def extreme_samples(rng):
-    yield Sample(np.array([1.0, -2.0, 0.0, np.inf]), np.array([1.0, -2.0, -0.0, np.inf]), kinks=True)
+    yield Sample(
+        np.array([1.0, -2.0, 0.0, np.inf]), np.array([1.0, -2.0, -0.0, np.inf]), kinks=True
+    )
     yield Sample(np.array([1.0, np.nan, 2.0]), np.array([np.nan, 0.0, 3.0]), kinks=True)
     yield Sample(np.array([0.0, 1.0, -1.0]), 0, kinks=True)
 

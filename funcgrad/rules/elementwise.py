@@ -1,10 +1,10 @@
 """Elementwise functions: NumPy's arithmetic, exponential, trigonometric and hyperbolic ufuncs.
 
-Each derivative is written once, as the product of a tangent or cotangent `t` with the local factor, and
-serves both modes (see `funcgrad.core.primitive.Elementwise`). The formulas are those of
-M. Abramowitz and I. Stegun, *Handbook of Mathematical Functions*, chapter 4, arranged so that they neither
-overflow nor cancel where the function itself does not, and hold on the branches that NumPy
-takes for complex arguments.
+Each derivative is written once, as the product of a tangent or cotangent `t` with the local
+factor, and serves both modes (see `funcgrad.core.primitive.Elementwise`). The formulas are those
+of M. Abramowitz and I. Stegun, *Handbook of Mathematical Functions*, chapter 4, arranged so that
+they neither overflow nor cancel where the function itself does not, and hold on the branches that
+NumPy takes for complex arguments.
 
 Where a factor is undefined at one point but a least subgradient exists (``hypot`` at the origin,
 ``x ** 0`` at 0), it is that; where it is infinite (``sqrt`` at 0), so is the derivative, and the
@@ -260,7 +260,9 @@ def _has_infinite(x, y):
 def logaddexp_samples(rng):
     inf = np.inf
     yield Sample(np.array([800.0, -800.0, 1.0]), np.array([-800.0, 1.0, 40.0]))
-    yield Sample(np.array([-inf, -inf, 1.0, inf, inf]), np.array([-inf, 1.0, -inf, 1.0, inf]), kinks=True)
+    yield Sample(
+        np.array([-inf, -inf, 1.0, inf, inf]), np.array([-inf, 1.0, -inf, 1.0, inf]), kinks=True
+    )
 
 
 # Trigonometric
@@ -308,7 +310,9 @@ def arccos_partial(t, x):
 def _root(x):
     """Return sqrt(1 - x**2) without the cancellation near 1, on the branches of arcsin."""
     if dtype_of(x).kind == "c":
-        return np.sqrt(1 - x) * np.sqrt(1 + x)
+        # The sign of a zero imaginary part says on which side of the cut x is. 1 - x and 1 + x
+        # would lose it.
+        return np.sqrt(-(x - 1)) * np.sqrt(x - -1)
     return np.sqrt((1 - x) * (1 + x))
 
 
@@ -410,7 +414,7 @@ arcsinh = elementwise(np.arcsinh)
 @arcsinh.def_partial()
 def arcsinh_partial(t, x):
     if dtype_of(x).kind == "c":
-        return t / (np.sqrt(1 + 1j * x) * np.sqrt(1 - 1j * x))
+        return t / np.sqrt(x * x - -1)  # see _root
     return t / np.hypot(1, x)  # the square of x would overflow
 
 
@@ -419,7 +423,7 @@ arccosh = elementwise(np.arccosh, domain=(1.5, 3.0))
 
 @arccosh.def_partial()
 def arccosh_partial(t, x):
-    return t / (np.sqrt(x - 1) * np.sqrt(x + 1))
+    return t / (np.sqrt(x - 1) * np.sqrt(x - -1))  # see _root
 
 
 arctanh = elementwise(np.arctanh, domain=(-0.9, 0.9))

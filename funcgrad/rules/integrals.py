@@ -1,8 +1,8 @@
 """`sinc` and `i0`: functions given by an integral, with derivatives of every order from it.
 
-Both are an average of a function of ``s * x`` over weights in `s`, so that each derivative brings a power
-of `s` under the integral and is the same function with another number. That avoids what the textbook
-formulas do at 0, where they divide by `x`.
+Both are an average of a function of ``s * x`` over weights in `s`, so that each derivative brings
+a power of `s` under the integral and is the same function with another number. That avoids what the
+textbook formulas do at 0, where they divide by `x`.
 
     sinc(x) = integral of cos(pi x s) over s from 0 to 1
     i0(x)   = average of exp(x cos(u)) over the circle of angles u
@@ -47,8 +47,9 @@ def sinc_vjp(primals, out):
 def sinc_derivative(x, *, nth):
     """Derivative of order `nth` of sinc.
 
-    With S_n for it, ``x S_n + n S_(n-1) = pi**(n-1) sin(pi x + n pi / 2)`` gives one order from the one
-    before, and loses no digits as long as pi x is larger than n. Nearer to 0 the power series does.
+    With S_n for it, ``x S_n + n S_(n-1) = pi**(n-1) sin(pi x + n pi / 2)`` gives one order from the
+    one before, and loses no digits as long as pi x is larger than n. Nearer to 0 the power series
+    serves.
     """
     turns = np.pi * x
     near = np.abs(turns) <= nth + 1
@@ -56,7 +57,7 @@ def sinc_derivative(x, *, nth):
     away = np.sinc(far)
     for n in range(1, nth + 1):
         away = (np.pi ** (n - 1) * np.sin(np.pi * far + n * (np.pi / 2)) - n * away) / far
-    # The sum of (-1)**k (pi x)**(2k-n) pi**n / ((2k+1) (2k-n)!), by Horner's scheme in steps of two.
+    # The sum of (-1)**k (pi x)**(2k-n) pi**n / ((2k+1) (2k-n)!), by Horner's scheme.
     y = np.where(near, turns, 0)
     first = (nth + 1) // 2
     total = 0 * y
@@ -116,8 +117,8 @@ def i0_vjp(primals, out):
     return i0_pullback
 
 
-# The trapezoidal rule converges at once for a periodic function: with 240 points on the circle, folded
-# into a quarter of it, all digits are right up to where the function overflows.
+# The trapezoidal rule converges at once for a periodic function: with 240 points on the circle,
+# folded into a quarter of it, all digits are right up to where the function overflows.
 _POINTS = 60
 
 

@@ -53,6 +53,10 @@ class Transformed:
 
     transform = "transform"
 
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function, transformed."""
+        raise NotImplementedError
+
     def __init__(self, make: Callable[..., Any], fun: Callable[..., Any], options: dict[str, Any]):
         check_callable(self.transform, fun, "{}(f)(x), not {}(f(x))")
         self.fun = fun
@@ -66,8 +70,8 @@ class Transformed:
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         # Used as a decorator, this object is what the function's name means now.
-        found: Any = sys.modules.get(self.fun.__module__)
-        name = getattr(self.fun, "__qualname__", "")
+        found: Any = sys.modules.get(getattr(self.fun, "__module__", None) or "")
+        name: str = getattr(self.fun, "__qualname__", "")
         for part in name.split("."):
             found = getattr(found, part, None)
         if found is self:
@@ -147,13 +151,14 @@ def snapshot(value: Any) -> Any:
     The copy has the strides of the original: in another layout, sums and matrix products could
     differ in the last bit.
     """
-    if type(value) is not np.ndarray:
+    if not isinstance(value, np.ndarray):
         return value
     flags = value.flags
     if flags.c_contiguous or flags.f_contiguous:
         return value.copy(order="K")
     low, high = np.lib.array_utils.byte_bounds(value)
-    if high - low > 4 * value.nbytes + 65536:  # every thousandth element, say: memory counts more
+    # Of every thousandth element, say, memory counts more.
+    if type(value) is not np.ndarray or high - low > 4 * value.nbytes + 65536:
         return value.copy(order="K")
     start = value.__array_interface__["data"][0] - low
     buffer = np.empty(high - low, np.uint8)
@@ -199,7 +204,7 @@ def differentiable_leaves(
             continue
         wanted = is_differentiable(leaf)
         if wanted and isinstance(leaf, np.ndarray):
-            refuse_kind(leaf, lambda at=position: _where(arguments, names, at))
+            refuse_kind(leaf, functools.partial(_where, arguments, names, position))
         if wanted is None and not allow_int:
             where = _where(arguments, names, position)
             raise DtypeError(
@@ -242,8 +247,9 @@ def _nothing_to_differentiate(transform: str, argument: Any, name: str) -> Dtype
 
 def _where(arguments: Sequence[Any], names: Sequence[str], position: int) -> str:
     path, _ = tree.flatten_with_path(tuple(arguments))[0][position]
-    inner = tree.keystr(path[1:])
-    return names[path[0].idx] + (f" at {inner}" if inner else "") + f", {user_line()}"
+    inner: str = tree.keystr(path[1:])
+    at = f" at {inner}" if inner else ""
+    return f"{names[path[0].idx]}{at}, {user_line()}"
 
 
 class Selection:
@@ -340,7 +346,9 @@ def _position(fun: Callable[..., Any], name: str) -> int | None:
     return names.index(name) if name in names else None
 
 
-def check_like(dots: Any, primals: Any, treedef: Any, leaves: Sequence[Any], what: str) -> list[Any]:
+def check_like(
+    dots: Any, primals: Any, treedef: Any, leaves: Sequence[Any], what: str
+) -> list[Any]:
     """Return the leaves of a tangent or cotangent, checked against what it belongs to.
 
     Parameters
@@ -352,6 +360,7 @@ def check_like(dots: Any, primals: Any, treedef: Any, leaves: Sequence[Any], wha
     what : str
         ``"tangent"`` or ``"cotangent"``, for messages.
     """
+    parts: list[Any]
     if type(dots) is np.ndarray and len(leaves) == 1 and primals is leaves[0]:
         parts = [dots]
     elif dots is None:
@@ -365,7 +374,7 @@ def check_like(dots: Any, primals: Any, treedef: Any, leaves: Sequence[Any], wha
                 where=error.where.replace("the tree", f"the {what}", 1),
                 fix=error.fix,
             ) from None
-    checked = []
+    checked: list[Any] = []
     for index, (dot, primal) in enumerate(zip(parts, leaves, strict=True)):
         if dot is None:
             checked.append(None)

@@ -31,6 +31,7 @@ from funcgrad.transforms.flat import (
     snapshot,
     split_aux,
 )
+from funcgrad.transforms.hold import Holder
 from funcgrad.transforms.tape import no_rule
 
 __all__ = ["jvp", "linearize"]
@@ -180,10 +181,11 @@ def wrap_outputs(
 class LinearTrace(ForwardTrace):
     """Notes how to push tangents, for later; `_extra` of its tracers is a number."""
 
-    __slots__ = ("new_index", "notes")
+    __slots__ = ("hold", "new_index", "notes")
 
-    def __init__(self, origin: Origin):
+    def __init__(self, origin: Origin, hold: Callable[[Any], Any]):
         super().__init__(origin)
+        self.hold = hold
         self.notes: list[Any] = []
         self.new_index = itertools.count().__next__
 
@@ -191,6 +193,13 @@ class LinearTrace(ForwardTrace):
         """Refuse further operations."""
         self.closed = True
         self.notes = []  # which an escaped tracer would keep alive
+
+    def _split(self, args: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        primals, numbers = super()._split(args)
+        for index, (primal, number) in enumerate(zip(primals, numbers, strict=True)):
+            if number is None and type(primal) is np.ndarray:
+                primals[index] = self.hold(primal)
+        return primals, numbers
 
     def take_notes(self) -> list[Any]:
         """Return the notes, which are no longer the trace's then."""
@@ -250,11 +259,8 @@ class LinearTrace(ForwardTrace):
     def _note(
         self, primitive: Any, args: Any, params: Any, numbers: Any, out: Any, pushforward: Any
     ) -> Any:
-        number: Any
-        if type(out) is tuple:
-            number = tuple(self.new_index() for _ in out)
-        else:
-            number = self.new_index()
+        several = type(out) is tuple
+        number = tuple(self.new_index() for _ in out) if several else self.new_index()
         self.notes.append((number, pushforward, numbers))
         return wrap_outputs(self, primitive, args, params, out, number)
 
@@ -410,7 +416,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     positions = differentiable_leaves(leaves, primals, names, transform="linearize")
     # As for `vjp`: the residuals outlive this call.
     leaves = [snapshot(leaf) for leaf in leaves]
-    with LinearTrace(origin) as trace:
+    with Holder(origin, outlives=True) as holder, LinearTrace(origin, holder.hold) as trace:
         traced = list(leaves)
         for position in positions:
             traced[position] = trace.variable(leaves[position], trace.new_index())
@@ -437,7 +443,8 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
             )
         dots: dict[int, Any] = {}
         seen = set()
-        checked = check_like(_as_zero(tangents, own_primals), own_primals, treedef, leaves, "tangent")
+        spelled = _as_zero(tangents, own_primals)
+        checked = check_like(spelled, own_primals, treedef, leaves, "tangent")
         for number, position in enumerate(positions):
             if checked[position] is not None:
                 seen.add(id(checked[position]))

@@ -30,6 +30,7 @@ from funcgrad.transforms.flat import (
     snapshot,
     split_aux,
 )
+from funcgrad.transforms.hold import Holder
 from funcgrad.transforms.tape import ReverseTrace, backward
 
 __all__ = ["grad", "value_and_grad", "vjp"]
@@ -48,7 +49,7 @@ def grad(
     Parameters
     ----------
     fun : callable
-        Pure function of pytrees that returns a real scalar, of shape ``()``. Written in plain NumPy.
+        Pure function of pytrees, in plain NumPy, that returns a real scalar, of shape ``()``.
     argnums : int or sequence of int, optional
         Which positional arguments to differentiate with respect to; 0 unless `argnames` is given.
     has_aux : bool
@@ -139,15 +140,16 @@ def value_and_grad(
     return _ValueAndGrad(value_and_grad, fun, argnums, has_aux, holomorphic, allow_int, argnames)
 
 
-def _as_tuple(value: Any, kind: type, what: str, transform: str) -> tuple[Any, ...]:
+def _as_tuple(value: Any, kind: type[Any], what: str, transform: str) -> tuple[Any, ...]:
+    parts: Any
     if isinstance(value, np.integer):
         value = int(value)
     parts = (value,) if isinstance(value, kind) else value
     try:
-        parts = tuple(parts)
+        found: tuple[Any, ...] = tuple(parts)
     except TypeError:
-        parts = (None,)
-    for part in parts:
+        found = (None,)
+    for part in found:
         if not isinstance(part, kind) or isinstance(part, bool):
             raise ArgumentError(
                 f"{what} of {transform} must be {kind.__name__} or a sequence of them, "
@@ -161,13 +163,13 @@ def _as_tuple(value: Any, kind: type, what: str, transform: str) -> tuple[Any, .
                 where=user_line(),
                 fix="count the positional arguments from 0",
             )
-    if len(set(parts)) != len(parts):
+    if len(set(found)) != len(found):
         raise ArgumentError(
             f"{what} of {transform} names an argument twice: {value!r}",
             where=user_line(),
             fix="name each argument once",
         )
-    return parts
+    return found
 
 
 class _ValueAndGrad(Transformed):
@@ -229,7 +231,7 @@ class _ValueAndGrad(Transformed):
             allow_int=self.allow_int,
             holomorphic=self.holomorphic,
         )
-        with ReverseTrace(origin) as trace:
+        with Holder(origin) as holder, ReverseTrace(origin, holder.hold) as trace:
             traced = list(leaves)
             for position in positions:
                 traced[position] = trace.variable(leaves[position])
@@ -387,7 +389,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     # The residuals outlive this call, and the caller may write to the arrays in the meantime: to
     # the arguments, and to the output, which may be a residual too.
     leaves = [snapshot(leaf) for leaf in leaves]
-    with ReverseTrace(origin) as trace:
+    with Holder(origin, outlives=True) as holder, ReverseTrace(origin, holder.hold) as trace:
         traced = list(leaves)
         for position in positions:
             traced[position] = trace.variable(leaves[position])

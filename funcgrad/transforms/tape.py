@@ -30,7 +30,7 @@ from funcgrad.core import assign
 from funcgrad.core.level import Origin, Trace, escaped
 from funcgrad.core.primitive import Elementwise, Primitive, passes
 from funcgrad.core.tracer import Tracer, unwrap
-from funcgrad.core.zero import as_numpy, dtype_of, fit, repaired, shape_of, vdot
+from funcgrad.core.zero import SHORT, as_numpy, dtype_of, fit, repaired, shape_of, vdot
 from funcgrad.errors import MissingRuleError, describe, user_line
 
 __all__ = ["ReverseTrace", "backward"]
@@ -41,16 +41,26 @@ _SCALARS = frozenset({float, complex, np.float64, np.float32, np.complex128})
 
 
 class ReverseTrace(Trace):
-    """Records a tape."""
+    """Records a tape.
 
-    __slots__ = ("new_index", "record", "tape")
+    Parameters
+    ----------
+    origin : Origin
+        The transform, for messages.
+    hold : callable
+        Gives an array that has the values of its argument until the backward pass;
+        `funcgrad.transforms.hold.Holder.hold`.
+    """
+
+    __slots__ = ("hold", "new_index", "record", "tape")
 
     tape: list[Any]
     record: Callable[..., Any]
 
-    def __init__(self, origin: Origin):
+    def __init__(self, origin: Origin, hold: Callable[[Any], Any]):
         super().__init__(origin)
         self.tape = []
+        self.hold = hold
         # Bound methods, replaced by ones that raise when the trace is closed: an escaped tracer
         # is noticed without a test on the way. The counter is atomic, as several threads may
         # record; a node is appended before its tracer exists, so order along the tape is safe.
@@ -129,6 +139,12 @@ class ReverseTrace(Trace):
             i, j = _ruled(primitive, i, j, (x, y))
             if i < 0 and j < 0:
                 return out
+        # The user may write to a plain array before the backward pass reads it.
+        if j < 0:
+            if type(y) is _ndarray and primitive.needs_y:
+                y = self.hold(y)
+        elif i < 0 and type(x) is _ndarray and primitive.needs_x:
+            x = self.hold(x)
         # Is an argument like the result, so that its cotangent needs no sum and no cast?
         kind = type(out)
         array = kind is _ndarray
@@ -198,6 +214,8 @@ class ReverseTrace(Trace):
                 else:
                     arg = unwrap(arg)
                 nested = nested or type(arg) is Tracer
+            if i < 0 and type(arg) is _ndarray:
+                arg = self.hold(arg)
             values.append(arg)
             parents.append(i)
         out = (primitive.bind if nested else primitive.forward)(*values, **params)
@@ -316,7 +334,7 @@ def backward(tape: list[Any], bars: list[Any], wanted: int, *, consume: bool) ->
                         bar = pull(out_bar, kept)
                     except ArithmeticError:
                         bar = as_numpy(pull, out_bar, kept)
-                    if type(bar) is not _ndarray or not isfinite(vdot(bar, bar)):
+                    if type(bar) is not _ndarray or bar.size > SHORT or not isfinite(vdot(bar, bar)):
                         bar = repaired(bar, pull, out_bar, kept)
                 before = bars[i]
                 bars[i] = bar if before is None else before + bar
@@ -337,6 +355,7 @@ def backward(tape: list[Any], bars: list[Any], wanted: int, *, consume: bool) ->
                     if (
                         type(bar) is not _ndarray
                         or type(bar2) is not _ndarray
+                        or bar.size > SHORT
                         or not isfinite(vdot(bar, bar2))
                     ):
                         bar = repaired(bar, pull, out_bar, kept)

@@ -16,7 +16,7 @@ X = np.array([0.3, 1.2, 2.5])
 
 
 def traced_result(f, *args):
-    """Return what `f` gives when its arguments are traced, by a transform that keeps it as it is."""
+    """Return what `f` gives when its arguments are traced, as auxiliary output."""
     return fg.vjp(lambda *args: (np.sum(args[0]), f(*args)), *args, has_aux=True)[2]
 
 
@@ -130,7 +130,9 @@ def test_operator_between_two_traced_values(symbol):
         assert_same(outcome(lambda x=x, y=y: traced_result(op, x, y)), plain)
 
 
-@pytest.mark.parametrize("other", [2.0, 2, np.float64(2), np.float32(2), np.full(3, 2.0), [2.0] * 3])
+@pytest.mark.parametrize(
+    "other", [2.0, 2, np.float64(2), np.float32(2), np.full(3, 2.0), [2.0] * 3]
+)
 def test_operators_on_either_side_carry_the_derivative(other):
     cases = [
         (lambda x: x + other, np.ones(3)),
@@ -177,7 +179,8 @@ class Polite:
         return "mine"
 
     __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = answer
-    __rpow__ = __rdivmod__ = __rmatmul__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = answer
+    __rpow__ = __rdivmod__ = __rmatmul__ = answer
+    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = answer
     __hash__ = None
 
 
@@ -189,7 +192,8 @@ class Unrelated:
 
     answer = Polite.answer
     __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = answer
-    __rpow__ = __rdivmod__ = __rmatmul__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = answer
+    __rpow__ = __rdivmod__ = __rmatmul__ = answer
+    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = answer
     __hash__ = None
 
 
@@ -205,7 +209,7 @@ def test_foreign_operand_is_asked_with_the_tracer(foreign, symbol):
 
 @pytest.mark.parametrize("symbol", ["+", "-", "*", "/", "**", "<"])
 def test_operand_that_nobody_knows_is_a_type_error(symbol):
-    with pytest.raises(TypeError, match="not supported|unsupported operand"):
+    with pytest.raises(TypeError, match=r"not supported|unsupported operand"):
         fg.grad(lambda x: OPERATORS[symbol](x, object()))(X)
 
 
@@ -387,10 +391,13 @@ class Duck(np.lib.mixins.NDArrayOperatorsMixin):
 DUCK_FUNCTIONS = {
     "sum of squares": (lambda x: np.sum(x * x), 2 * X),
     "method": (lambda x: (x * 3.0).sum(), np.full(3, 3.0)),
-    "elementwise": (lambda x: np.sum(np.exp(-x) * np.sin(x)), np.exp(-X) * (np.cos(X) - np.sin(X))),
+    "product": (lambda x: np.sum(np.exp(-x) * np.sin(x)), np.exp(-X) * (np.cos(X) - np.sin(X))),
     "division": (lambda x: np.sum(1.0 / x), -1 / X**2),
     "broadcast": (lambda x: np.sum(x + np.ones((2, 1))), np.full(3, 2.0)),
-    "axis": (lambda x: np.sum(np.sum(np.reshape(x, (3, 1)) * np.ones((1, 2)), axis=1)), np.full(3, 2.0)),
+    "axis": (
+        lambda x: np.sum(np.sum(np.reshape(x, (3, 1)) * np.ones((1, 2)), axis=1)),
+        np.full(3, 2.0),
+    ),
     "branch": (lambda x: np.sum(np.where(x > 1.0, x * x, x)), np.where(X > 1, 2 * X, 1.0)),
     "maximum": (lambda x: np.sum(np.maximum(x, 1.0)), np.where(X > 1, 1.0, 0.0)),
 }
@@ -440,12 +447,12 @@ def functions():
 
 # Files, settings, and memory that was not written to.
 FILES = frozenset(
-    """empty empty_like fromfile fromregex genfromtxt get_include info load loadtxt memmap save savetxt
-    savez savez_compressed set_printoptions setbufsize seterr seterrcall show_config show_runtime
-    test""".split()
+    "empty empty_like fromfile fromregex genfromtxt get_include info load loadtxt memmap save "  # noqa: SIM905
+    "savetxt savez savez_compressed set_printoptions setbufsize seterr seterrcall show_config "
+    "show_runtime test".split()
 )
-# nextafter is no smooth function: the next float is a step in the last bit. bmat gives None for what
-# is neither a list nor an ndarray.
+# nextafter is no smooth function: the next float is a step in the last bit. bmat gives None for
+# what is neither a list nor an ndarray.
 NOT_SMOOTH = frozenset({"bmat", "nextafter"})
 
 V = np.array([1.31, 0.74, 1.87, 1.12])
@@ -562,13 +569,17 @@ def test_numpy_function_is_differentiated_or_refused(name):
             gradient = fg.grad(lambda x: f(x) + 0.0 * np.sum(x))(x)
         except FuncgradError:
             return
-        except (TypeError, AttributeError) as error:
-            assert name in {"frombuffer", "from_dlpack"}, error  # want a buffer, and say so
-            return
+        except (TypeError, AttributeError):
+            if name in {"frombuffer", "from_dlpack"}:  # want a buffer, and say so
+                return
+            raise
         direction = np.cos(np.arange(x.size)).reshape(x.shape)
         h = 1e-5
-        slopes = [(f(x + k * h * direction) - f(x - k * h * direction)) / (2 * k * h) for k in (1, 2)]
-        slope = (4 * slopes[0] - slopes[1]) / 3
+
+        def difference(h):
+            return (f(x + h * direction) - f(x - h * direction)) / (2 * h)
+
+        slope = (4 * difference(h) - difference(2 * h)) / 3
     assert np.sum(gradient * direction) == pytest.approx(slope, rel=1e-6, abs=1e-8)
 
 

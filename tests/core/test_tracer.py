@@ -89,10 +89,10 @@ ARGUMENTS = {
     "view": (int,),
 }
 REFUSED = frozenset(
-    """base byteswap ctypes data device dump dumps flags getfield item partition resize setfield setflags strides
-    to_device tobytes tofile tolist view""".split()
+    "base byteswap ctypes data device dump dumps flags getfield item partition resize setfield "  # noqa: SIM905
+    "setflags strides to_device tobytes tofile tolist view".split()
 )
-IN_PLACE = frozenset("fill put sort".split())
+IN_PLACE = frozenset({"fill", "put", "sort"})
 
 
 def public(kind):
@@ -181,7 +181,8 @@ def test_methods_take_what_ndarrays_take(call, plain):
 
 def test_method_carries_the_derivative():
     np.testing.assert_array_equal(fg.grad(lambda x: (x * x).sum())(X), 2 * X)
-    np.testing.assert_array_equal(fg.grad(lambda x: x.astype(np.float32).sum() * 1.0)(X), np.ones(3))
+    gradient = fg.grad(lambda x: x.astype(np.float32).sum() * 1.0)(X)
+    np.testing.assert_array_equal(gradient, np.ones(3))
 
 
 def test_cast_to_integers_ends_the_derivative():
@@ -239,7 +240,9 @@ def test_in():
     assert seen(lambda x: x[1] in [0.3, 1.2]) is True
 
 
-@pytest.mark.parametrize("x", [2.5, np.float64(-0.0), np.float32(0.1), np.array(0.0), np.array([1.0])])
+@pytest.mark.parametrize(
+    "x", [2.5, np.float64(-0.0), np.float32(0.1), np.array(0.0), np.array([1.0])]
+)
 def test_truth(x):
     assert seen(bool, x) is bool(x)
     assert seen(lambda x: not x, x) is (not x)
@@ -350,8 +353,8 @@ def test_isinstance():
 
 def test_comparison_with_none_and_text_is_that_of_the_value():
     for other in (None, "abc", {}, b""):
-        np.testing.assert_array_equal(seen(lambda x, other=other: x == other), [False] * 3)  # noqa: E711
-        np.testing.assert_array_equal(seen(lambda x, other=other: x != other), [True] * 3)  # noqa: E711
+        np.testing.assert_array_equal(seen(lambda x, other=other: x == other), [False] * 3)
+        np.testing.assert_array_equal(seen(lambda x, other=other: x != other), [True] * 3)
         assert seen(lambda x, other=other: x == other, 2.5) is False
     assert seen(lambda x: x is None) is False
 

@@ -1,7 +1,7 @@
 """The laws that every rule obeys, checked on every sample of every primitive.
 
-A case is one call of a NumPy function, seen as a function of its floating arrays alone. What the laws
-compare with is NumPy itself, finite differences, and one mode with another: never a formula.
+A case is one call of a NumPy function, seen as a function of its floating arrays alone. What the
+laws compare with is NumPy itself, finite differences, and one mode with another: never a formula.
 Everything that is declared is found here by itself; what has no sample fails.
 """
 
@@ -17,14 +17,13 @@ import numpy as np
 import pytest
 
 import funcgrad as fg
-import funcgrad.rules  # noqa: F401  declares everything
 from funcgrad import tree
-from funcgrad.core.level import TracerBase
-from funcgrad.core.primitive import DECLARED, Elementwise, Sample
-from funcgrad.testing import _Point
+from funcgrad.core.level import TracerBase, concrete
+from funcgrad.core.primitive import DECLARED, Elementwise, Primitive, Sample
+from funcgrad.testing.differences import Point
 
-FIRST = dict(rtol=1e-7, atol=1e-8)  # of differences, float64
-SECOND = dict(rtol=1e-5, atol=1e-6)
+FIRST = {"rtol": 1e-7, "atol": 1e-8}  # of differences, float64
+SECOND = {"rtol": 1e-5, "atol": 1e-6}
 
 
 class Case:
@@ -287,7 +286,9 @@ def assert_identical(got, expected):
         if np.asarray(got).tobytes() != np.asarray(expected).tobytes():
             np.testing.assert_array_equal(got, expected)
             if expected.dtype.kind in "fc":
-                np.testing.assert_array_equal(np.signbit(np.real(got)), np.signbit(np.real(expected)))
+                np.testing.assert_array_equal(
+                    np.signbit(np.real(got)), np.signbit(np.real(expected))
+                )
     else:
         assert repr(got) == repr(expected)
 
@@ -359,7 +360,7 @@ def test_discrete_results_are_plain_while_traced(case):
 def test_jvp_matches_differences(case):
     dots = directions(case)
     _, out_dot = fg.jvp(case.floating, case.values, dots)
-    expected = _Point(case, case.values).differences(dots, None)
+    expected = Point(case, case.values).differences(dots, None)
     np.testing.assert_allclose(vector(out_dot), expected, **FIRST)
 
 
@@ -398,7 +399,7 @@ def gradient_of(case):
     def gradient(*values):
         return fg.vjp(case.floating, *values)[1](bars)
 
-    point = _Point(gradient, case.values, analytic=False)
+    point = Point(gradient, case.values, analytic=False)
     return gradient, point.differences(directions(case), None)
 
 
@@ -445,8 +446,10 @@ def test_narrow_floats_have_the_derivatives_of_wide_ones(case):
     bars = directions(case, out)
     bars_in = pullback(bars)
     expected_bars = fg.vjp(case.floating, *wide)[1](
-        tuple(recast(bar, np.float64) if hasattr(y, "dtype") else bar
-              for bar, y in zip(bars, expected_out, strict=True))
+        tuple(
+            recast(bar, np.float64) if hasattr(y, "dtype") else bar
+            for bar, y in zip(bars, expected_out, strict=True)
+        )
     )
     for bar, x in zip(bars_in, case.values, strict=True):
         assert type(bar) is type(x)
@@ -479,15 +482,19 @@ def layouts(values):
         return x
 
     for change in (np.asfortranarray, strided, reversed_, read_only):
-        yield change.__name__.strip("_"), tuple(
-            change(x) if isinstance(x, np.ndarray) and x.ndim else x for x in values
+        yield (
+            change.__name__.strip("_"),
+            tuple(change(x) if isinstance(x, np.ndarray) and x.ndim else x for x in values),
         )
 
 
-@law([
-    case for case in WITH_VALUES
-    if any(isinstance(x, np.ndarray) and x.ndim and x.size > 1 for x in case.values)
-])
+@law(
+    [
+        case
+        for case in WITH_VALUES
+        if any(isinstance(x, np.ndarray) and x.ndim and x.size > 1 for x in case.values)
+    ]
+)
 def test_layout_in_memory_does_not_matter(case):
     differentiable = case.reason is None and case.sample.order > 0
     dots = directions(case)
@@ -532,6 +539,83 @@ def test_derivatives_are_like_their_primals_and_share_no_memory(case):
         assert x.flags.writeable
         for y in (*fresh[position + 1 :], *others):
             assert not np.shares_memory(x, y)
+
+
+# The laws themselves: each finds a rule that is wrong in its way.
+
+
+def cube_jvp(primals, tangents, out):
+    return tangents[0] * (3 * primals[0] * primals[0])
+
+
+def cube_vjp(primals, out):
+    (x,) = primals
+    return lambda out_bar: out_bar * (3 * x * x)
+
+
+def wrong_factor_jvp(primals, tangents, out):
+    return cube_jvp(primals, tangents, out) * (1 + 1e-6)
+
+
+def wrong_factor_vjp(primals, out):
+    pullback = cube_vjp(primals, out)
+    return lambda out_bar: pullback(out_bar) * (1 + 1e-9)
+
+
+def forgetful_jvp(primals, tangents, out):
+    return cube_jvp([concrete(x) for x in primals], tangents, out)
+
+
+def forgetful_vjp(primals, out):
+    return cube_vjp([concrete(x) for x in primals], out)
+
+
+def nan_vjp(primals, out):
+    return lambda out_bar: out_bar * np.nan
+
+
+@pytest.mark.parametrize(
+    ("check", "change"),
+    [
+        (test_jvp_matches_differences, {"jvp": wrong_factor_jvp}),
+        (test_vjp_is_the_transpose_of_jvp, {"vjp": wrong_factor_vjp}),
+        (test_vjp_is_the_transpose_of_jvp, {"vjp": nan_vjp}),
+        (
+            test_second_order_forward_over_reverse_matches_differences,
+            {"jvp": cube_jvp, "vjp": forgetful_vjp},
+        ),
+        (
+            test_second_order_reverse_over_reverse_matches_differences,
+            {"jvp": cube_jvp, "vjp": forgetful_vjp},
+        ),
+        (test_value_is_that_of_numpy_under_every_transform, {"forward": lambda x: x**3 + 1e-15}),
+        (
+            test_value_is_that_of_numpy_under_every_transform,
+            {"forward": lambda x: x * x * (x + 0j)},
+        ),
+        (test_layout_in_memory_does_not_matter, {"forward": lambda x: np.ravel(x, "K") ** 3}),
+    ],
+)
+def test_each_law_finds_a_wrong_rule(check, change):
+    made = Primitive(change.get("forward", lambda x: x * x * x), name="cube")
+    made.def_jvp(change.get("jvp", cube_jvp))
+    made.def_vjp(change.get("vjp", cube_vjp))
+    case = Case("cube", "0", Sample(np.array([[0.5, -1.5], [2.0, 3.0]]), fun=made), made)
+    if "forward" in change:  # what NumPy would compute: without tracers
+        case = variant(case, "cube", case.values)
+        case.fun = Either(made)
+    with pytest.raises(AssertionError):
+        check(case)
+
+
+class Either:
+    """The cube on plain arrays, and the primitive on tracers."""
+
+    def __init__(self, made):
+        self.made = made
+
+    def __call__(self, x):
+        return self.made(x) if isinstance(x, TracerBase) else x * x * x
 
 
 @law(DERIVED[::23])

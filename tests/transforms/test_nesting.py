@@ -1,4 +1,4 @@
-"""Transforms inside transforms, in any order; in threads and generators; and what must stay apart."""
+"""Transforms inside transforms, in any order, in threads and generators: what must stay apart."""
 
 import concurrent.futures
 import contextlib
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import funcgrad as fg
-from funcgrad.core.level import is_tracing
+from funcgrad.core.level import concrete, is_tracing
 from funcgrad.errors import TracerLeakError
 
 
@@ -99,7 +99,30 @@ def test_fifth_order_by_one_transform(kind):
     assert derivative(0.7) == pytest.approx(math.cos(0.7), rel=1e-14)
 
 
-# Vectors: f(x) = sum(sin(A x)), with the gradient A' cos(A x), the Hessian -A' diag(sin(A x)) A, ...
+@pytest.mark.parametrize("kinds", [*orders(1), *orders(2)], ids=name_of)
+@pytest.mark.parametrize("inner", [by_grad, by_vjp])
+@pytest.mark.parametrize(
+    "x",
+    [2.0, np.float64(2.0), np.float32(2.0), np.array(2.0), np.array(2.0, np.float32)],
+    ids=["float", "float64", "float32", "0-d", "0-d float32"],
+)
+def test_gradient_is_of_the_same_kind_inside_other_transforms(inner, kinds, x):
+    """A Python float stays one at every level, and so weakly typed."""
+    seen = []
+
+    def f(x):
+        gradient = inner(lambda x: np.exp(x) * x)(x)
+        seen.append(concrete(gradient))
+        return gradient * x
+
+    functools.reduce(lambda g, kind: kind(g), kinds, f)(x)
+    plain = inner(lambda x: np.exp(x) * x)(x)
+    assert [type(value) for value in seen] == [type(plain)]
+    assert np.result_type(seen[0]) == np.result_type(plain)
+    assert seen[0] == plain
+
+
+# Vectors: f(x) = sum(sin(A x)), with gradient A' cos(A x) and Hessian -A' diag(sin(A x)) A.
 
 A = np.array([[1.0, -2.0, 0.5], [0.3, 0.7, -1.1], [2.0, 0.1, 0.4], [-0.6, 1.2, 0.9]])
 X = np.array([0.2, -0.4, 0.9])
@@ -186,9 +209,9 @@ def test_mixed_partial_derivatives_of_two_arguments():
     assert dydx(1.2, 0.7) == pytest.approx(3 * 1.2**2 * math.cos(0.7), rel=1e-14)
 
 
-# Perturbation confusion: J. M. Siskind and B. A. Pearlmutter, "Nesting forward-mode AD in a functional
-# framework", 2008; O. Manzyuk et al., "Perturbation confusion in forward automatic differentiation of
-# higher-order functions", 2019.
+# Perturbation confusion: J. M. Siskind and B. A. Pearlmutter, "Nesting forward-mode AD in a
+# functional framework", 2008; O. Manzyuk et al., "Perturbation confusion in forward automatic
+# differentiation of higher-order functions", 2019.
 
 
 @pytest.mark.parametrize("outer", DERIVATIVES)

@@ -235,7 +235,8 @@ KINDS = {
 
 
 def same_kind(a, b):
-    return type(a) is type(b) and np.shape(a) == np.shape(b) and np.result_type(a) == np.result_type(b)
+    dtypes = np.result_type(a), np.result_type(b)
+    return type(a) is type(b) and np.shape(a) == np.shape(b) and dtypes[0] == dtypes[1]
 
 
 @pytest.mark.parametrize("x", KINDS.values(), ids=KINDS)
@@ -572,3 +573,25 @@ def test_gradient_of_a_module_level_function_survives_pickling():
 def test_decorated_module_level_function_survives_pickling():
     assert pickle.loads(pickle.dumps(decorated)) is decorated
     np.testing.assert_array_equal(decorated(X), 3 * X**2)
+
+
+def test_two_gradients_inside_another_transform_are_two_arrays():
+    def f(s):
+        g1, g2 = fg.grad(lambda x, y: s * np.sum(x + y), argnums=(0, 1))(X, X)
+        g1[0] = 0.0
+        return 10.0 * np.sum(g1) + np.sum(g2)
+
+    assert fg.value_and_grad(f)(2.0) == (46.0, 23.0)
+
+
+def test_subclass_of_ndarray_gets_a_gradient_of_its_own(tmp_path):
+    x = np.memmap(tmp_path / "x", dtype=np.float64, mode="w+", shape=3)
+    x[:] = X
+    gradient = fg.grad(np.sum)(x)
+    assert isinstance(gradient, np.ndarray)
+    assert gradient.flags.writeable
+    assert not np.shares_memory(gradient, x)
+    np.testing.assert_array_equal(gradient, np.ones(3))
+    _, pullback = fg.vjp(np.square, x)
+    x[:] = 0.0
+    np.testing.assert_array_equal(pullback(np.ones(3))[0], 2 * X)

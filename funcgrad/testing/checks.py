@@ -1,39 +1,31 @@
-"""Check derivatives against finite differences: `check_grads` and what it is made of.
+"""The checks: forward and reverse mode against differences, to any order.
 
-For whoever writes a rule, a `custom_vjp`, or a function whose gradient matters. The one idea: along a
-random direction the derivative of any function is a derivative in one variable, which
-`numerical_jvp` finds from values of the function alone. Forward mode must give the same;
-reverse mode must give it as the inner product of the gradient with the direction. Second order is
-first order again, of the function that forward or reverse mode computes.
+Along a random direction forward mode must give what differences give; reverse mode must give it as
+the inner product of the gradient with the direction. Second order is first order again, of the
+function that forward or reverse mode computes.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from funcgrad import tree
-from funcgrad.core.convert import like, zeros_like
+from funcgrad.core.convert import zeros_like
 from funcgrad.core.zero import dtype_of, fit, shape_of
 from funcgrad.errors import ArgumentError, GradientCheckError, describe, user_line
-from funcgrad.transforms.flat import is_differentiable
+from funcgrad.testing.differences import Point, checked_args, is_floating, random_like, vector
 from funcgrad.transforms.forward import jvp, linearize
 from funcgrad.transforms.reverse import vjp
 
-__all__ = ["check_grads", "check_jvp", "check_vjp", "numerical_jvp"]
+__all__ = ["check_grads", "check_jvp", "check_vjp"]
 
 # What rounding leaves of a derivative, by the digits of the narrowest number that went in.
 _TOLERANCE = {np.float16: 3e-2, np.float32: 1e-3, np.float64: 1e-6, np.longdouble: 1e-6}
-# Steps of the differences: the largest, and how many, each a quarter of the one before.
-_STEPS = {np.float16: (0.25, 2), np.float32: (0.1, 3), np.float64: (0.02, 6)}
-_RATIO = 4
-_ENOUGH = 1e-11  # the estimated error at which to stop
 # With so few elements a failed check looks at each of them, to name the one that is wrong.
 _FEW = 64
 
@@ -84,17 +76,16 @@ def check_grads(
     Examples
     --------
     >>> import numpy as np
-    >>> import funcgrad as fg
     >>> from funcgrad.testing import check_grads
     >>> check_grads(lambda p: np.sum(np.tanh(p["w"]) ** 2), ({"w": np.array([0.5, 2.0])},))
-    >>> check_grads(lambda x: x * fg.stop_gradient(x), (3.0,), order=1, modes=["rev"])
+    >>> check_grads(np.floor, (3.0,))  # at a step
     Traceback (most recent call last):
         ...
-    funcgrad.errors.GradientCheckError: the VJP of <lambda> is wrong: 3.0, where differences give 6.0
-      where: argument 0; mode rev, order 1
-      fix:   see which of the functions it calls fails check_grads by itself; at a kink none can pass
+    funcgrad.errors.GradientCheckError: the JVP of floor is wrong: 0, where differences give ...
+      where: argument 0; output 0; mode fwd, order 1
+      fix:   see which of the functions it calls fails check_grads alone (at a kink all do)
     """
-    args = _checked(args, "check_grads")
+    args = checked_args(args, "check_grads")
     unknown = set((modes,) if isinstance(modes, str) else modes) - set(_MODES)
     if unknown or not modes:
         raise ArgumentError(
@@ -109,7 +100,7 @@ def check_grads(
             fix="write order=2",
         )
     modes = (modes,) if isinstance(modes, str) else tuple(modes)
-    _recurse(_Point(f, args), order, modes, (), _Limits(atol, rtol, eps))
+    _recurse(Point(f, args), order, modes, (), _Limits(atol, rtol, eps))
 
 
 def check_jvp(
@@ -149,7 +140,7 @@ def check_jvp(
     >>> from funcgrad.testing import check_jvp
     >>> check_jvp(np.sin, functools.partial(fg.jvp, np.sin), (0.5,))
     """
-    point = _Point(f, _checked(args, "check_jvp"))
+    point = Point(f, checked_args(args, "check_jvp"))
 
     def flat_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
         out, out_dot = f_jvp(point.rebuild(primals), point.rebuild(tangents, dots=True))
@@ -197,7 +188,7 @@ def check_vjp(
     >>> from funcgrad.testing import check_vjp
     >>> check_vjp(np.sin, functools.partial(fg.vjp, np.sin), (0.5,))
     """
-    point = _Point(f, _checked(args, "check_vjp"))
+    point = Point(f, checked_args(args, "check_vjp"))
 
     def flat_vjp(*primals: Any) -> tuple[Any, Any]:
         out, pullback = f_vjp(*point.rebuild(primals))
@@ -205,168 +196,12 @@ def check_vjp(
 
         def flat_pullback(bars: Sequence[Any]) -> tuple[Any, ...]:
             left = list(bars)
-            out_bar = [left.pop(0) if _is_floating(leaf) else None for leaf in leaves]
+            out_bar = [left.pop(0) if is_floating(leaf) else None for leaf in leaves]
             return point.own(pullback(tree.unflatten(treedef, out_bar)))
 
         return point.floating(out), flat_pullback
 
     _check_pull(point, flat_vjp, _Limits(atol, rtol, eps, err_msg))
-
-
-def numerical_jvp(
-    f: Callable[..., Any],
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
-    eps: float | None = None,
-) -> Any:
-    """Estimate a directional derivative from values of the function alone.
-
-    Parameters
-    ----------
-    f : callable
-        Function of pytrees of arrays.
-    primals, tangents : sequence of pytree
-        Where, and in which direction; shaped alike, with None in `tangents` for a leaf that is not
-        floating.
-    eps : float, optional
-        The largest step of the differences, 0.02 if not given. Smaller ones are tried too.
-
-    Returns
-    -------
-    pytree
-        The derivative of ``f(*primals)``, in double precision; None for leaves that are not floating.
-
-    Notes
-    -----
-    Central differences of decreasing step are extrapolated to step 0, and for each element the
-    extrapolation with the least estimated error is taken [1]_. Where `f` takes complex numbers too, and is
-    analytic, the complex step [2]_, which has no rounding error to speak of, replaces them.
-
-    References
-    ----------
-    .. [1] C. J. F. Ridders, "Accurate computation of F'(x) and F'(x)F''(x)", Advances in
-       Engineering Software 4 (1982), 75-76.
-    .. [2] W. Squire and G. Trapp, "Using complex variables to estimate derivatives of real
-       functions", SIAM Review 40 (1998), 110-112.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from funcgrad.testing import numerical_jvp
-    >>> round(float(numerical_jvp(np.exp, (1.0,), (1.0,))), 12)
-    2.718281828459
-    """
-    point = _Point(f, _checked(primals, "numerical_jvp"))
-    dots = tree.structure(tuple(primals)).flatten_up_to(tuple(tangents))
-    dots = [dots[position] for position in point.positions]
-    dots = [zeros_like(x) if dot is None else dot for dot, x in zip(dots, point.values, strict=True)]
-    vector = point.differences(dots, eps)
-    leaves, treedef = tree.flatten(point.fun(*point.args))
-    pieces = list(_pieces(vector, [leaf for leaf in leaves if _is_floating(leaf)]))
-    return tree.unflatten(treedef, [pieces.pop(0) if _is_floating(x) else None for x in leaves])
-
-
-# The function and where it is checked
-
-
-class _Point:
-    """A function at its arguments, as a function of their floating leaves alone."""
-
-    def __init__(self, fun: Callable[..., Any], args: tuple[Any, ...], *, analytic: bool = True):
-        self.fun = fun
-        self.args = args
-        self.leaves, self.treedef = tree.flatten(args)
-        self.positions = [i for i, leaf in enumerate(self.leaves) if is_differentiable(leaf)]
-        self.values = [self.leaves[position] for position in self.positions]
-        self.analytic = analytic  # worth a complex step
-        self.__name__ = getattr(fun, "__name__", type(fun).__name__)
-        if not self.values:
-            raise ArgumentError(
-                f"the arguments of {self.__name__} hold no floating-point array to differentiate",
-                where=f"{user_line()}: {', '.join(map(describe, self.leaves)) or 'no leaves'}",
-                fix="give it a float or an array of floats",
-            )
-
-    @functools.cached_property
-    def names(self) -> list[str]:
-        """How to call each floating leaf in a message."""
-        found = tree.flatten_with_path(self.args)[0]
-        return [_argument(found[position][0]) for position in self.positions]
-
-    def rebuild(self, values: Sequence[Any], *, dots: bool = False) -> tuple[Any, ...]:
-        """Return the arguments (or tangents of them) with other floating leaves."""
-        leaves = [None] * len(self.leaves) if dots else list(self.leaves)
-        for position, value in zip(self.positions, values, strict=True):
-            leaves[position] = value
-        rebuilt: tuple[Any, ...] = tree.unflatten(self.treedef, leaves)
-        return rebuilt
-
-    def own(self, cotangents: Any) -> tuple[Any, ...]:
-        """Return the cotangents of the floating leaves from those of the arguments."""
-        leaves = self.treedef.flatten_up_to(cotangents)
-        return tuple(leaves[position] for position in self.positions)
-
-    def derived(self, fun: Any, dots: Sequence[Any], names: Sequence[str]) -> _Point:
-        """Return the point of a function of the leaves and of as many (co)tangents."""
-        made = _Point(fun, (*self.values, *dots), analytic=False)
-        made.__name__ = self.__name__
-        made.names = [*self.names, *names]
-        return made
-
-    @staticmethod
-    def floating(out: Any) -> tuple[Any, ...]:
-        """Return the floating leaves of an output."""
-        return tuple(leaf for leaf in tree.leaves(out) if _is_floating(leaf))
-
-    def __call__(self, *values: Any) -> tuple[Any, ...]:
-        return self.floating(self.fun(*self.rebuild(values)))
-
-    @functools.cached_property
-    def precision(self) -> Any:
-        """The type of the narrowest real number among the leaves."""
-        return min((_real_type(x) for x in self.values), key=lambda kind: np.finfo(kind).bits)
-
-    @functools.cached_property
-    def wide(self) -> list[Any]:
-        """The leaves in double precision, or as they are if the function does not take them so."""
-        if self.precision in (np.float64, np.longdouble):
-            return self.values
-        wide = [_widened(x) for x in self.values]
-        try:
-            self(*wide)
-        except Exception:  # whatever it may be, the function has the first say
-            return self.values
-        return wide
-
-    def random_dots(self, rng: np.random.Generator) -> list[Any]:
-        """Return a random direction."""
-        return [_random_like(rng, x) for x in self.values]
-
-    def differences(self, dots: Sequence[Any], eps: float | None) -> npt.NDArray[Any]:
-        """Return the directional derivative of all outputs, in one vector."""
-        wide = self.wide
-        if wide is not self.values:
-            dots = [_widened(dot) for dot in dots]
-        with np.errstate(all="ignore"):
-            found = _extrapolated(self, wide, dots, eps)
-            exact = self._complex_step(wide, dots) if self.analytic else None
-            if exact is not None and np.allclose(exact, found, rtol=1e-5, atol=1e-7):
-                return exact
-        return found
-
-    def _complex_step(self, values: Any, dots: Any) -> npt.NDArray[Any] | None:
-        """Return the derivative by a step into the complex plane, or None if that cannot be."""
-        if any(dtype_of(x).kind == "c" for x in values):
-            return None
-        step = 1e-30
-        moved = [_moved(x, dot, 1j * step) for x, dot in zip(values, dots, strict=True)]
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error")
-                out = self(*moved)
-        except Exception:  # not a function of complex numbers
-            return None
-        return _vector(out).imag / step
 
 
 # One comparison in each mode
@@ -385,7 +220,7 @@ class _Limits:
         """Return the same limits with another remark."""
         return _Limits(self.atol, self.rtol, self.eps, remark)
 
-    def excess(self, point: _Point, got: Any, expected: Any, scale: Any) -> Any:
+    def excess(self, point: Point, got: Any, expected: Any, scale: Any) -> Any:
         """Return by how much each element of `got` is off beyond what is allowed; inf for NaN."""
         usual = _TOLERANCE[point.precision]
         atol = usual if self.atol is None else self.atol
@@ -395,7 +230,9 @@ class _Limits:
 
     def error(self, what: str, place: str, fix: str) -> GradientCheckError:
         """Make the error, with the remark after the place."""
-        return GradientCheckError(what, where="; ".join(filter(None, (place, self.remark))), fix=fix)
+        return GradientCheckError(
+            what, where="; ".join(filter(None, (place, self.remark))), fix=fix
+        )
 
     def wrong(self, what: str, got: Any, expected: Any, place: str) -> GradientCheckError:
         """Make the error for a number that is off."""
@@ -406,7 +243,7 @@ class _Limits:
         )
 
 
-def _check_push(point: _Point, rule: Callable[..., Any], limits: _Limits) -> None:
+def _check_push(point: Point, rule: Callable[..., Any], limits: _Limits) -> None:
     """Check the tangent along a random direction."""
     what = f"the JVP of {point.__name__}"
     primals = tuple(point.values)
@@ -414,7 +251,7 @@ def _check_push(point: _Point, rule: Callable[..., Any], limits: _Limits) -> Non
     def compare(dots: Sequence[Any]) -> tuple[Any, Any, Any]:
         out, out_dot = rule(primals, tuple(dots))
         _check_alike(out_dot, out, [f"output {i}" for i in range(len(out))], limits, what)
-        got, expected = _vector(out_dot), point.differences(dots, limits.eps)
+        got, expected = vector(out_dot), point.differences(dots, limits.eps)
         return got, expected, limits.excess(point, got, expected, np.abs(expected))
 
     dots = point.random_dots(np.random.default_rng(0))
@@ -433,20 +270,20 @@ def _check_push(point: _Point, rule: Callable[..., Any], limits: _Limits) -> Non
     raise max(found, key=_first)[1]
 
 
-def _check_pull(point: _Point, rule: Callable[..., Any], limits: _Limits) -> None:
+def _check_pull(point: Point, rule: Callable[..., Any], limits: _Limits) -> None:
     """Check the gradient of a random combination of the outputs along a random direction."""
     what = f"the VJP of {point.__name__}"
     rng = np.random.default_rng(0)
     dots = point.random_dots(rng)
     out, pullback = rule(*point.values)
     _check_value(point, out, limits, what)
-    out_bars = tuple(_random_like(rng, leaf) for leaf in out)
+    out_bars = tuple(random_like(rng, leaf) for leaf in out)
     bars = pullback(out_bars)
     _check_alike(bars, point.values, point.names, limits, what)
 
     def compare(dots: Sequence[Any]) -> tuple[Any, Any, Any]:
-        got = np.real(_vector(bars) * _vector(dots))
-        expected = np.real(_vector(out_bars) * point.differences(dots, limits.eps))
+        got = np.real(vector(bars) * vector(dots))
+        expected = np.real(vector(out_bars) * point.differences(dots, limits.eps))
         scale = np.sum(np.abs(got)) + np.sum(np.abs(expected))
         got, expected = np.sum(got), np.sum(expected)
         return got, expected, limits.excess(point, got, expected, scale)
@@ -490,7 +327,7 @@ def _check_alike(
             )
 
 
-def _check_value(point: _Point, out: Sequence[Any], limits: _Limits, what: str) -> None:
+def _check_value(point: Point, out: Sequence[Any], limits: _Limits, what: str) -> None:
     """Check that the value computed along with the derivative is that of the function."""
     expected = point(*point.values)
     names = [f"output {i}" for i in range(len(expected))]
@@ -509,7 +346,7 @@ def _check_value(point: _Point, out: Sequence[Any], limits: _Limits, what: str) 
 
 
 def _recurse(
-    point: _Point, order: int, modes: Sequence[str], inner: tuple[str, ...], limits: _Limits
+    point: Point, order: int, modes: Sequence[str], inner: tuple[str, ...], limits: _Limits
 ) -> None:
     for mode in modes:
         check, rule, derived = _MODES[mode]
@@ -525,7 +362,7 @@ def _linearized(fun: Any, primals: Any, tangents: Any) -> tuple[Any, Any]:
     return out, pushforward(*tangents)
 
 
-def _pushed(rule: Callable[..., Any], point: _Point) -> _Point:
+def _pushed(rule: Callable[..., Any], point: Point) -> Point:
     """Return the function that forward mode computes, of primals and tangents."""
 
     def tangent(*both: Any) -> Any:
@@ -536,7 +373,7 @@ def _pushed(rule: Callable[..., Any], point: _Point) -> _Point:
     return point.derived(tangent, dots, [f"the tangent of {name}" for name in point.names])
 
 
-def _pulled(point: _Point) -> _Point:
+def _pulled(point: Point) -> Point:
     """Return the function that reverse mode computes, of primals and cotangents."""
     count = len(point.values)
 
@@ -546,7 +383,7 @@ def _pulled(point: _Point) -> _Point:
         return pullback(tuple(fit(bar, shape_of(leaf), dtype_of(leaf)) for bar, leaf in bars))
 
     rng = np.random.default_rng(2)
-    bars = [_random_like(rng, leaf) for leaf in point(*point.values)]
+    bars = [random_like(rng, leaf) for leaf in point(*point.values)]
     return point.derived(gradient, bars, [f"the cotangent of output {i}" for i in range(len(bars))])
 
 
@@ -556,84 +393,6 @@ _MODES: dict[str, tuple[Any, Any, Any]] = {
     "rev": (_check_pull, vjp, _pulled),
     "lin": (_check_push, _linearized, functools.partial(_pushed, _linearized)),
 }
-
-
-# Differences
-
-
-def _extrapolated(point: _Point, values: Any, dots: Any, eps: float | None) -> npt.NDArray[Any]:
-    """Extrapolate central differences to step 0, each element by itself."""
-    kind = point.precision if values is point.values else np.float64
-    largest, count = _STEPS.get(kind, _STEPS[np.float64])
-    step = largest if eps is None else eps
-    best: Any = None
-    least: Any = None
-    before: list[Any] = []
-    for _ in range(count):
-        ahead = _vector(point(*(_moved(x, dot, step) for x, dot in zip(values, dots, strict=True))))
-        back = _vector(point(*(_moved(x, dot, -step) for x, dot in zip(values, dots, strict=True))))
-        row = [(ahead - back) / (2 * step)]
-        if best is None:
-            best, least = row[0], np.full(row[0].shape, np.inf)
-        factor = 1.0
-        for k, coarser in enumerate(before):
-            factor *= _RATIO**2  # the error is a series in the square of the step
-            row.append(row[k] + (row[k] - coarser) / (factor - 1))
-            error = np.maximum(np.abs(row[k + 1] - row[k]), np.abs(row[k + 1] - coarser))
-            better = error < least
-            best, least = np.where(better, row[k + 1], best), np.where(better, error, least)
-        if np.all(least <= _ENOUGH * (1 + np.abs(best))):
-            break
-        before = row
-        step /= _RATIO
-    return best
-
-
-def _moved(x: Any, dot: Any, step: Any) -> Any:
-    moved = x + step * dot
-    return np.asarray(moved) if isinstance(x, np.ndarray) else moved  # 0-d: + makes a scalar
-
-
-def _vector(leaves: Sequence[Any]) -> npt.NDArray[Any]:
-    """Join all elements into one vector, in double precision."""
-    if not leaves:
-        return np.zeros(0)
-    parts = [np.ravel(leaf) for leaf in leaves]
-    return np.concatenate([part.astype(_widened(part[:0]).dtype) for part in parts])
-
-
-def _pieces(vector: npt.NDArray[Any], leaves: Sequence[Any]) -> Iterator[Any]:
-    """Part a vector into arrays of the shapes of `leaves`."""
-    start = 0
-    for leaf in leaves:
-        shape = shape_of(leaf)
-        stop = start + math.prod(shape)
-        piece = np.reshape(vector[start:stop], shape)
-        yield (piece.real if dtype_of(leaf).kind == "f" else piece)[()]
-        start = stop
-
-
-def _is_floating(leaf: Any) -> bool:
-    return is_differentiable(leaf) is True
-
-
-def _real_type(x: Any) -> Any:
-    return np.finfo(dtype_of(x)).dtype.type
-
-
-def _widened(x: Any) -> Any:
-    dtype = dtype_of(x)
-    if dtype.itemsize >= (16 if dtype.kind == "c" else 8):
-        return x
-    return x.astype(np.complex128 if dtype.kind == "c" else np.float64)
-
-
-def _random_like(rng: np.random.Generator, x: Any) -> Any:
-    """Return normal variates of the shape, dtype and kind of `x`."""
-    made: Any = rng.normal(size=shape_of(x))
-    if dtype_of(x).kind == "c":
-        made = made + 1j * rng.normal(size=shape_of(x))
-    return like(np.asarray(made), x, set())
 
 
 def _coordinates(name: str, dot: Any) -> Iterator[tuple[str, Any]]:
@@ -657,19 +416,3 @@ def _element_name(out: Sequence[Any], k: int) -> str:
             return f"output {i}" + (f", element {[int(n) for n in index]}" if index else "")
         k -= size
     raise AssertionError("k counts the elements of out")
-
-
-def _argument(path: Any) -> str:
-    inner = tree.keystr(path[1:])
-    return f"argument {path[0].idx}" + (f" at {inner}" if inner else "")
-
-
-def _checked(args: Any, name: str) -> tuple[Any, ...]:
-    if not isinstance(args, list | tuple):
-        raise ArgumentError(
-            f"args of {name} must be a tuple or list with one item for each argument, "
-            f"got {describe(args)}",
-            where=user_line(),
-            fix=f"write {name}(f, (x,))",
-        )
-    return tuple(args)
