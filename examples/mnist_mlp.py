@@ -60,8 +60,8 @@ def predict(params, x, key=None):
 
 def loss_fn(params, x, y, key=None):
     """Return the mean cross-entropy of the true digits `y`."""
-    log_probs = F.log_softmax(predict(params, x, key))
-    return -np.mean(log_probs[np.arange(len(y)), y])
+    logits = predict(params, x, key)
+    return np.mean(F.softmax_cross_entropy_with_integer_labels(logits, y))
 
 
 def batches(key, images, labels, batch_size):

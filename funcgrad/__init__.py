@@ -10,8 +10,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from funcgrad import errors, rules, tree
+from funcgrad.at import at
 from funcgrad.transforms.forward import jvp, linearize
 from funcgrad.transforms.reverse import grad, value_and_grad, vjp
+from funcgrad.transforms.stop import stop_gradient
 from funcgrad.tree import pytree, static
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "at",
     "errors",
     "grad",
     "jvp",
@@ -30,6 +33,7 @@ __all__ = [
     "pytree",
     "random",
     "static",
+    "stop_gradient",
     "testing",
     "tree",
     "value_and_grad",

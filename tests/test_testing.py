@@ -278,5 +278,5 @@ def test_an_order_that_is_no_positive_integer_is_refused(order):
 
 
 def test_testing_loads_when_it_is_first_named():
-    code = "import sys, funcgrad as fg; assert 'funcgrad.testing' not in sys.modules; fg.testing.check_grads"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    code = "import sys, funcgrad as fg; assert 'funcgrad.testing' not in sys.modules"
+    subprocess.run([sys.executable, "-c", f"{code}; fg.testing.check_grads"], check=True)

@@ -294,6 +294,7 @@ class StaleTrace(Trace):
     def __init__(self, error: MutationError, before: Trace):
         self.level = sys.maxsize  # above all others, so that it is asked whatever the operation
         self.origin = before.origin
+        self.holder = None
         self.error = error
 
     def escaped(self, *_: Any) -> NoReturn:

@@ -29,6 +29,7 @@ class ConstantTrace(Trace):
     def __init__(self) -> None:
         self.level = 0
         self.origin = Origin("constant", None)
+        self.holder = None
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Compute on the values."""

@@ -77,15 +77,12 @@ def _name_of(ufunc: np.ufunc) -> str:
 
 
 def call_function(fun: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Answer for a NumPy function that is not a ufunc, called with a traced argument."""
-    handler = FUNCTIONS.get(fun)
-    if handler is None:
-        trace = top_trace(_flat(args, kwargs))
-        if trace is not None and trace.level == 0:  # of constants there is no derivative to lose
-            return fun(*_below(args, trace), **_below(kwargs, trace))
-        module = getattr(fun, "__module__", "numpy")
-        raise missing(f"{module}.{getattr(fun, '__name__', fun)}", (*args, *kwargs.values()))
-    return handler(*args, **kwargs)
+    """Answer for a NumPy function that no primitive answers for."""
+    trace = top_trace(_flat(args, kwargs))
+    if trace is not None and trace.level == 0:  # of constants there is no derivative to lose
+        return fun(*_below(args, trace), **_below(kwargs, trace))
+    module = getattr(fun, "__module__", "numpy")
+    raise missing(f"{module}.{getattr(fun, '__name__', fun)}", (*args, *kwargs.values()))
 
 
 def missing(name: str, args: tuple[Any, ...]) -> MissingRuleError:

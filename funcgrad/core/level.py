@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from types import CodeType, TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
+from funcgrad.core.hold import Holder
 from funcgrad.errors import (
     TracerConversionError,
     TracerLeakError,
@@ -80,11 +81,15 @@ class Trace:
     Used as a context manager: tracers made by it are valid inside the ``with`` block only.
     """
 
-    __slots__ = ("level", "origin")
+    __slots__ = ("holder", "level", "origin")
+
+    # Whether what an operation keeps is used after the function has returned.
+    outlives = False
 
     def __init__(self, origin: Origin):
         self.level = _next_level()
         self.origin = origin
+        self.holder: Holder | None = None
 
     def __enter__(self) -> Self:
         _active.depth = getattr(_active, "depth", 0) + 1
@@ -98,6 +103,8 @@ class Trace:
     ) -> None:
         _active.depth -= 1
         self.close()
+        if self.holder is not None:
+            self.holder.release(error, self.origin)
         # ``a[0] = x`` with an ndarray `a` asks for float(x), and NumPy hides our answer behind
         # "setting an array element with a sequence".
         if kind is ValueError and error is not None:
@@ -111,6 +118,12 @@ class Trace:
 
     def close(self) -> None:
         """Make every later use of this trace's tracers raise, and free what they kept alive."""
+
+    def hold(self, array: Any) -> Any:
+        """Return a plain array of the user's, or a copy, that keeps its present values."""
+        if self.holder is None:
+            self.holder = Holder(outlives=self.outlives)
+        return self.holder.hold(array)
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Carry out `primitive` on arguments of which at least one is a tracer of this trace."""

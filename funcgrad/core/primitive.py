@@ -30,6 +30,7 @@ from funcgrad.errors import (
 )
 
 __all__ = [
+    "AddAt",
     "DECLARED",
     "FUNCTIONS",
     "UFUNCS",
@@ -38,6 +39,7 @@ __all__ = [
     "Primitive",
     "Sample",
     "elementwise",
+    "negates",
     "overrides",
     "passes",
     "primitive",
@@ -444,11 +446,10 @@ class Elementwise(Primitive):
 
         return declare
 
-    def def_identity(self, index: int = 0) -> None:
-        """Declare that the derivative in argument `index` is 1."""
-        setattr(self, f"pull{index}", passes)
-        setattr(self, f"safe{index}", passes)
-        setattr(self, f"push{index}", passes)
+    def def_identity(self, index: int = 0, *, negative: bool = False) -> None:
+        """Declare that the derivative in argument `index` is 1, or -1."""
+        for mode in ("pull", "safe", "push"):
+            setattr(self, f"{mode}{index}", negates if negative else passes)
         self._complete()
 
     def def_pull(self, index: int = 0) -> Callable[[Rule], Rule]:
@@ -499,9 +500,40 @@ class Elementwise(Primitive):
         self.smooth = self.pull0 is not None and (self.nin == 1 or self.pull1 is not None)
 
 
+class AddAt:
+    """The pullback of ``x[index]`` with a basic index: zeros with `out_bar` at their place.
+
+    The backward pass knows it, and adds to an array of its own instead of making zeros each time.
+
+    Parameters
+    ----------
+    index : basic index
+        Slices, integers, Ellipsis and None: no element is named twice.
+    shape : tuple of int
+        The shape of `x`.
+    scatter : callable
+        ``scatter(out_bar, shape, index)``, the same as an ordinary pullback.
+    """
+
+    __slots__ = ("index", "scatter", "shape")
+
+    def __init__(self, index: Any, shape: tuple[int, ...], scatter: Callable[[Any, Any, Any], Any]):
+        self.index = index
+        self.shape = shape
+        self.scatter = scatter
+
+    def __call__(self, out_bar: Any) -> Any:
+        return self.scatter(out_bar, self.shape, self.index)
+
+
 def passes(t: Any, kept: Any) -> Any:
     """Be the product with the derivative 1; the transforms know it and do not call it."""
     return t
+
+
+def negates(t: Any, kept: Any) -> Any:
+    """Be the product with the derivative -1."""
+    return -t
 
 
 def _of_kept(rule: Rule, count: int) -> Callable[[Any, Any], Any]:

@@ -88,6 +88,21 @@ def _comparison(ufunc: Any, op: Callable[[Any, Any], Any]) -> Any:
     return forward
 
 
+def _square(x: Any) -> Any:
+    return x**2
+
+
+def _power() -> tuple[Any, Any]:
+    power, reflected = _binary(np.power, operator.pow)
+
+    def forward(self: Tracer, other: Any) -> Any:
+        if type(other) is int and other == 2:  # the usual power, with a simpler derivative
+            return self._trace.unary(UFUNCS[np.square], _square, self)
+        return power(self, other)
+
+    return forward, reflected
+
+
 def _in_place(op: Callable[[Any, Any], Any]) -> Any:
     def update(self: Tracer, other: Any) -> Any:
         # A scalar is a value, and x += y makes a new one; an array changes, for all who hold it.
@@ -280,7 +295,8 @@ class Tracer(TracerBase):
         return call_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, fun: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        return call_function(fun, args, kwargs)
+        handler = FUNCTIONS.get(fun)
+        return call_function(fun, args, kwargs) if handler is None else handler(*args, **kwargs)
 
     # Operators
 
@@ -290,7 +306,7 @@ class Tracer(TracerBase):
     __truediv__, __rtruediv__ = _binary(np.true_divide, operator.truediv)
     __floordiv__, __rfloordiv__ = _binary(np.floor_divide, operator.floordiv)
     __mod__, __rmod__ = _binary(np.remainder, operator.mod)
-    __pow__, __rpow__ = _binary(np.power, operator.pow)
+    __pow__, __rpow__ = _power()
     __matmul__, __rmatmul__ = _general_binary(operator.matmul, np.matmul)
     __eq__ = _comparison(np.equal, operator.eq)
     __ne__ = _comparison(np.not_equal, operator.ne)

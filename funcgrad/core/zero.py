@@ -60,7 +60,7 @@ def is_finite(x: Any) -> bool:
     if type(x) is _ndarray:
         return isfinite(vdot(x, x) if x.size <= SHORT else np.add.reduce(x, axis=None))
     if isinstance(x, float | complex | np.number):
-        return isfinite(x)  # type: ignore[arg-type]
+        return isfinite(x)
     return bool(np.all(np.isfinite(x)))
 
 

@@ -29,18 +29,14 @@ _LOG_10 = float(np.log(10.0))
 add = elementwise(np.add)
 
 add.def_identity(0)
-
 add.def_identity(1)
-
 
 subtract = elementwise(np.subtract)
 
 subtract.def_identity(0)
 
 
-@subtract.def_partial(1)
-def subtract_partial_y(t):
-    return -t
+subtract.def_identity(1, negative=True)
 
 
 multiply = elementwise(np.multiply)
@@ -72,9 +68,7 @@ def divide_partial_y(t, y, out):
 negative = elementwise(np.negative)
 
 
-@negative.def_partial()
-def negative_partial(t):
-    return -t
+negative.def_identity(negative=True)
 
 
 positive = elementwise(np.positive)
@@ -95,7 +89,7 @@ square = elementwise(np.square)
 
 @square.def_partial()
 def square_partial(t, x):
-    return t * (2 * x)
+    return t * (x + x)  # which takes NumPy half as long as 2 * x
 
 
 sqrt = elementwise(np.sqrt, domain=(0.5, 2.0))

@@ -18,7 +18,7 @@ import numpy as np
 
 from funcgrad.core.convert import zeros_like
 from funcgrad.core.level import TracerBase, concrete, traced_here
-from funcgrad.core.primitive import FUNCTIONS, Sample, primitive
+from funcgrad.core.primitive import AddAt, FUNCTIONS, Sample, primitive
 from funcgrad.core.zero import dtype_of, fit, shape_of
 from funcgrad.errors import DtypeError, TracerConversionError, describe, user_line
 from funcgrad.rules.families import linear
@@ -121,15 +121,24 @@ def getitem(x, *, index):
 @getitem.def_vjp
 def getitem_vjp(primals, out, *, index):
     shape = shape_of(primals[0])
+    if _is_basic(index):
+        return AddAt(index, shape, _scatter)
 
     def getitem_pullback(out_bar):
-        if type(out_bar) is np.ndarray and type(index) is slice:  # as scatter_add does it
-            x_bar = np.zeros(shape, out_bar.dtype)
-            x_bar[index] = out_bar
-            return x_bar
-        return scatter_add.bind(out_bar, shape=shape, index=index)
+        return _scatter(out_bar, shape, index)
 
     return getitem_pullback
+
+
+def _scatter(t, shape, index):
+    return scatter_add.bind(t, shape=shape, index=index)
+
+
+def _is_basic(index):
+    kind = type(index)
+    if kind is tuple:
+        return all([type(item) in _BASIC for item in index])
+    return kind in _BASIC
 
 
 def read(t, index):

@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from funcgrad.core.dispatch import discrete
+from funcgrad.core.level import TracerBase
 from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import dtype_of, shape_of, zero_wins
 from funcgrad.rules.axes import (
@@ -62,6 +63,9 @@ def spell(made, *functions, ufunc=None, typed=True):
     bind = made.bind
 
     def function(a, axis=None, dtype=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True):
+        if where is True and initial is NOT_GIVEN and out is None and isinstance(a, TracerBase):
+            params = {"axis": axis, "dtype": dtype, "keepdims": keepdims}
+            return a._trace.process(made, (a,), params)  # as `bind` would find out
         result = bind(*given(a, where, initial), axis=axis, dtype=dtype, keepdims=keepdims)
         return finish(result, out)
 
@@ -158,6 +162,12 @@ def reduce_sum_vjp(primals, out, *, axis, dtype, keepdims):
     a, where, _ = parts(primals)
     shape = shape_of(a)  # the residual is the shape, not the array
     kept = kept_shape(shape, axis, keepdims)
+    if len(primals) == 1:
+
+        def reduce_sum_pullback_plain(out_bar):
+            return stretch(out_bar, kept, shape)
+
+        return reduce_sum_pullback_plain
 
     def reduce_sum_pullback(out_bar):
         return select(where, stretch(out_bar, kept, shape))

@@ -31,7 +31,6 @@ from funcgrad.transforms.flat import (
     snapshot,
     split_aux,
 )
-from funcgrad.transforms.hold import Holder
 from funcgrad.transforms.tape import no_rule
 
 __all__ = ["jvp", "linearize"]
@@ -181,11 +180,11 @@ def wrap_outputs(
 class LinearTrace(ForwardTrace):
     """Notes how to push tangents, for later; `_extra` of its tracers is a number."""
 
-    __slots__ = ("hold", "new_index", "notes")
+    __slots__ = ("new_index", "notes")
+    outlives = True
 
-    def __init__(self, origin: Origin, hold: Callable[[Any], Any]):
+    def __init__(self, origin: Origin):
         super().__init__(origin)
-        self.hold = hold
         self.notes: list[Any] = []
         self.new_index = itertools.count().__next__
 
@@ -416,7 +415,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     positions = differentiable_leaves(leaves, primals, names, transform="linearize")
     # As for `vjp`: the residuals outlive this call.
     leaves = [snapshot(leaf) for leaf in leaves]
-    with Holder(origin, outlives=True) as holder, LinearTrace(origin, holder.hold) as trace:
+    with LinearTrace(origin) as trace:
         traced = list(leaves)
         for position in positions:
             traced[position] = trace.variable(leaves[position], trace.new_index())

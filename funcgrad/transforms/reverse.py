@@ -30,10 +30,11 @@ from funcgrad.transforms.flat import (
     snapshot,
     split_aux,
 )
-from funcgrad.transforms.hold import Holder
-from funcgrad.transforms.tape import ReverseTrace, backward
+from funcgrad.transforms.tape import OutlivingTrace, ReverseTrace, backward
 
 __all__ = ["grad", "value_and_grad", "vjp"]
+
+_ONE = np.float64(1.0)
 
 
 def grad(
@@ -172,6 +173,10 @@ def _as_tuple(value: Any, kind: type[Any], what: str, transform: str) -> tuple[A
     return found
 
 
+def _is_array(value: Any) -> bool:
+    return type(value) is np.ndarray and value.dtype.kind == "f"
+
+
 class _ValueAndGrad(Transformed):
     transform = "value_and_grad"
 
@@ -211,6 +216,8 @@ class _ValueAndGrad(Transformed):
         self.alone = (isinstance(argnums, int) and argnames is None) or (
             isinstance(argnames, str) and argnums == ()
         )
+        # The position of the one argument to differentiate, if there is just that.
+        self.number = self.argnums[0] if self.alone and self.argnums and not holomorphic else None
         self.has_aux = has_aux
         self.holomorphic = holomorphic
         self.allow_int = allow_int
@@ -221,22 +228,31 @@ class _ValueAndGrad(Transformed):
 
     def run(self, args: Any, kwargs: Any, origin: Origin) -> tuple[Any, Any, Any]:
         """Return value, auxiliary output and gradient."""
-        chosen = select(self.fun, args, kwargs, self.argnums, self.argnames, self.transform)
-        leaves, treedef = tree.flatten(chosen.values)
-        positions = differentiable_leaves(
-            leaves,
-            chosen.values,
-            chosen.names,
-            transform=origin.transform,
-            allow_int=self.allow_int,
-            holomorphic=self.holomorphic,
-        )
-        with Holder(origin) as holder, ReverseTrace(origin, holder.hold) as trace:
-            traced = list(leaves)
-            for position in positions:
-                traced[position] = trace.variable(leaves[position])
-            args, kwargs = chosen.replace(tree.unflatten(treedef, traced))
-            del traced
+        chosen = treedef = None
+        if self.number is not None and len(args) > self.number and _is_array(args[self.number]):
+            # One array, the usual case of an optimizer's objective: no tree, no search.
+            leaves, positions = [args[self.number]], [0]
+        else:
+            chosen = select(self.fun, args, kwargs, self.argnums, self.argnames, self.transform)
+            leaves, treedef = tree.flatten(chosen.values)
+            positions = differentiable_leaves(
+                leaves,
+                chosen.values,
+                chosen.names,
+                transform=origin.transform,
+                allow_int=self.allow_int,
+                holomorphic=self.holomorphic,
+            )
+        with ReverseTrace(origin) as trace:
+            if chosen is None:
+                number = self.number
+                args = (*args[:number], trace.variable(leaves[0]), *args[number + 1 :])
+            else:
+                traced = list(leaves)
+                for position in positions:
+                    traced[position] = trace.variable(leaves[position])
+                args, kwargs = chosen.replace(tree.unflatten(treedef, traced))
+                del traced
             out = self.fun(*args, **kwargs)
             del args, kwargs
             aux = None
@@ -255,15 +271,19 @@ class _ValueAndGrad(Transformed):
         seen = {id(seed)}
         for position, bar in zip(positions, bars, strict=True):
             gradients[position] = like(bar, leaves[position], seen)
+        if treedef is None:
+            return value, aux, gradients[0]
         gradient = tree.unflatten(treedef, gradients)
         return value, aux, gradient[0] if self.alone else gradient
 
     def check_output(self, value: Any, origin: Origin) -> tuple[Any, Any]:
         """Return the value and the cotangent to start from; raise unless it is a real scalar."""
-        if isinstance(value, float):  # np.float64 too, the usual case
-            if not self.holomorphic:
+        if not self.holomorphic:
+            if type(value) is np.float64:  # the usual case
+                return value, _ONE
+            if type(value) is float:
                 return value, 1.0
-        elif not isinstance(value, complex) and not hasattr(value, "dtype"):
+        if not isinstance(value, float | complex) and not hasattr(value, "dtype"):
             raise _not_a_scalar(value, origin)
         shape, dtype = shape_of(value), dtype_of(value)
         if shape == (1,):
@@ -389,7 +409,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     # The residuals outlive this call, and the caller may write to the arrays in the meantime: to
     # the arguments, and to the output, which may be a residual too.
     leaves = [snapshot(leaf) for leaf in leaves]
-    with Holder(origin, outlives=True) as holder, ReverseTrace(origin, holder.hold) as trace:
+    with OutlivingTrace(origin) as trace:
         traced = list(leaves)
         for position in positions:
             traced[position] = trace.variable(leaves[position])

@@ -28,39 +28,32 @@ import numpy as np
 
 from funcgrad.core import assign
 from funcgrad.core.level import Origin, Trace, escaped
-from funcgrad.core.primitive import Elementwise, Primitive, passes
+from funcgrad.core.primitive import AddAt, Elementwise, Primitive, negates, passes
 from funcgrad.core.tracer import Tracer, unwrap
 from funcgrad.core.zero import SHORT, as_numpy, dtype_of, fit, repaired, shape_of, vdot
 from funcgrad.errors import MissingRuleError, describe, user_line
 
-__all__ = ["ReverseTrace", "backward"]
+__all__ = ["OutlivingTrace", "ReverseTrace", "backward", "no_rule"]
 
 _ndarray = np.ndarray
+_PLAIN = frozenset({np.ndarray, np.float64, np.float32, np.complex128, np.complex64, np.float16})
+# Products that cannot become infinite or undefined, so that nobody need look.
+_EXACT = frozenset({passes, negates})
 # Types of which all values have the same shape and dtype.
 _SCALARS = frozenset({float, complex, np.float64, np.float32, np.complex128})
 
 
 class ReverseTrace(Trace):
-    """Records a tape.
+    """Records a tape."""
 
-    Parameters
-    ----------
-    origin : Origin
-        The transform, for messages.
-    hold : callable
-        Gives an array that has the values of its argument until the backward pass;
-        `funcgrad.transforms.hold.Holder.hold`.
-    """
-
-    __slots__ = ("hold", "new_index", "record", "tape")
+    __slots__ = ("new_index", "record", "tape")
 
     tape: list[Any]
     record: Callable[..., Any]
 
-    def __init__(self, origin: Origin, hold: Callable[[Any], Any]):
+    def __init__(self, origin: Origin):
         super().__init__(origin)
         self.tape = []
-        self.hold = hold
         # Bound methods, replaced by ones that raise when the trace is closed: an escaped tracer
         # is noticed without a test on the way. The counter is atomic, as several threads may
         # record; a node is appended before its tracer exists, so order along the tape is safe.
@@ -246,31 +239,48 @@ class ReverseTrace(Trace):
             (pull,) = pull
         if pull is None:
             return out
-        edges = ((pull, x._extra, value.shape, value.dtype),)
-        return self._record(primitive, x, params, out, edges)
-
-    def _record(
-        self, primitive: Primitive, first: Any, params: dict[str, Any], out: Any, edges: Any
-    ) -> Any:
-        """Put a node with these edges on the tape, and wrap the result."""
-        if type(out) is tuple:
-            k = tuple(self.new_index() for _ in out)
-            self.record((k, edges))
-            parts = tuple(
-                Tracer(self, part, index) if dtype_of(part).kind in "fc" else part
-                for part, index in zip(out, k, strict=True)
-            )
-            if primitive.may_alias:
-                assign.link(parts, first, params)
-            return parts
-        if dtype_of(out).kind not in "fc":
-            return out
+        dtype = value.dtype
+        edges = ((pull, x._extra, value.shape, dtype),)
+        if type(out) is tuple or out.dtype is not dtype:
+            return self._record(primitive, x, params, out, edges)
         index = self.new_index()
         self.record((index, edges))
         made = Tracer(self, out, index)
         if primitive.may_alias:
+            if x._alias is assign.ARGUMENT and type(out) is _ndarray and out.base is value:
+                made._alias = assign.ARGUMENT  # part of an argument, the usual case
+            else:
+                assign.link(made, x, params)
+        return made
+
+    def _record(
+        self, primitive: Primitive, first: Any, params: dict[str, Any], out: Any, edges: Any
+    ) -> Any:
+        """Put a node with these edges on the tape, and wrap the result or results."""
+        made: Any
+        if type(out) is tuple:
+            k = tuple(self.new_index() for _ in out)
+            self.record((k, edges))
+            made = tuple(
+                Tracer(self, part, index) if dtype_of(part).kind in "fc" else part
+                for part, index in zip(out, k, strict=True)
+            )
+        elif dtype_of(out).kind in "fc":
+            index = self.new_index()
+            self.record((index, edges))
+            made = Tracer(self, out, index)
+        else:
+            return out
+        if primitive.may_alias:
             assign.link(made, first, params)
         return made
+
+
+class OutlivingTrace(ReverseTrace):
+    """Records a tape that is walked back after the function has returned, any number of times."""
+
+    __slots__ = ()
+    outlives = True
 
 
 def _ruled(primitive: Elementwise, i: int, j: int, args: Sequence[Any]) -> tuple[int, int]:
@@ -296,6 +306,9 @@ def no_rule(
     )
 
 
+# A rule may divide by zero where its result is then not used; the user did not write that. As a
+# decorator the context costs half as much.
+@np.errstate(all="ignore")
 def backward(tape: list[Any], bars: list[Any], wanted: int, *, consume: bool) -> list[Any]:
     """Pull the cotangents `bars` back through `tape`.
 
@@ -315,73 +328,85 @@ def backward(tape: list[Any], bars: list[Any], wanted: int, *, consume: bool) ->
     list
         The cotangents, None where one is structurally zero.
     """
+    # Variables of which the cotangent is an array made here. It stays one when others are added.
+    own: set[int] = set()
     take = tape.pop if consume else reversed(tape).__next__
-    # A rule may divide by zero where its result is then not used; the user did not write that.
-    with np.errstate(all="ignore"):
-        for _ in range(len(tape)):
-            node = take()
-            size = len(node)
-            if size == 4:  # one edge: nearly half of all nodes
-                k, pull, i, kept = node
-                out_bar = bars[k]
-                if out_bar is None:
-                    continue
-                bars[k] = None
-                if pull is passes:
-                    bar = out_bar
-                else:
-                    try:
-                        bar = pull(out_bar, kept)
-                    except ArithmeticError:
-                        bar = as_numpy(pull, out_bar, kept)
-                    if type(bar) is not _ndarray or bar.size > SHORT or not isfinite(vdot(bar, bar)):
-                        bar = repaired(bar, pull, out_bar, kept)
-                before = bars[i]
-                bars[i] = bar if before is None else before + bar
-            elif size == 7:
-                k, pull, i, kept, pull2, j, kept2 = node
-                out_bar = bars[k]
-                if out_bar is None:
-                    continue
-                bars[k] = None
+    for _ in range(len(tape)):
+        node = take()
+        size = len(node)
+        if size == 4:  # one edge: nearly half of all nodes
+            k, pull, i, kept = node
+            out_bar = bars[k]
+            if out_bar is None:
+                continue
+            bars[k] = None
+            if pull is passes:
+                bar = out_bar
+            elif pull is negates:
+                bar = -out_bar
+            else:
                 try:
                     bar = pull(out_bar, kept)
-                    bar2 = pull2(out_bar, kept2)
                 except ArithmeticError:
                     bar = as_numpy(pull, out_bar, kept)
-                    bar2 = as_numpy(pull2, out_bar, kept2)
-                # Both have the shape of the result; one product tests them together.
-                if pull is not pull2 or pull is not passes:
-                    if (
-                        type(bar) is not _ndarray
-                        or type(bar2) is not _ndarray
-                        or bar.size > SHORT
-                        or not isfinite(vdot(bar, bar2))
-                    ):
-                        bar = repaired(bar, pull, out_bar, kept)
-                        bar2 = repaired(bar2, pull2, out_bar, kept2)
-                before = bars[i]
-                bars[i] = bar if before is None else before + bar
-                before = bars[j]
-                bars[j] = bar2 if before is None else before + bar2
+                if type(bar) is not _ndarray or bar.size > SHORT or not isfinite(vdot(bar, bar)):
+                    bar = repaired(bar, pull, out_bar, kept)
+            before = bars[i]
+            bars[i] = bar if before is None else before + bar
+        elif size == 7:
+            k, pull, i, kept, pull2, j, kept2 = node
+            out_bar = bars[k]
+            if out_bar is None:
+                continue
+            bars[k] = None
+            try:
+                bar = pull(out_bar, kept)
+                bar2 = pull2(out_bar, kept2)
+            except ArithmeticError:
+                bar = as_numpy(pull, out_bar, kept)
+                bar2 = as_numpy(pull2, out_bar, kept2)
+            # Both have the shape of the result; one product tests them together.
+            if not (pull in _EXACT and pull2 in _EXACT):
+                if (
+                    type(bar) is not _ndarray
+                    or type(bar2) is not _ndarray
+                    or bar.size > SHORT
+                    or not isfinite(vdot(bar, bar2))
+                ):
+                    bar = repaired(bar, pull, out_bar, kept)
+                    bar2 = repaired(bar2, pull2, out_bar, kept2)
+            before = bars[i]
+            bars[i] = bar if before is None else before + bar
+            before = bars[j]
+            bars[j] = bar2 if before is None else before + bar2
+        else:
+            k, edges = node
+            if type(k) is tuple:
+                out_bar = tuple([bars[index] for index in k])
+                if all(bar is None for bar in out_bar):
+                    continue
+                for index in k:
+                    bars[index] = None
             else:
-                k, edges = node
-                if type(k) is tuple:
-                    out_bar = tuple([bars[index] for index in k])
-                    if all(bar is None for bar in out_bar):
+                out_bar = bars[k]
+                if out_bar is None:
+                    continue
+                bars[k] = None
+            for pull, i, shape, dtype in edges:
+                if type(pull) is AddAt and type(out_bar) in _PLAIN and out_bar.dtype is dtype:
+                    # A part of an array: add to the whole in place, if it is ours alone, so that
+                    # a loop over the elements takes linear time.
+                    before = bars[i]
+                    if before is None:
+                        bars[i] = before = np.zeros(shape, dtype)
+                        own.add(i)
+                    if i in own:
+                        before[pull.index] += out_bar
                         continue
-                    for index in k:
-                        bars[index] = None
-                else:
-                    out_bar = bars[k]
-                    if out_bar is None:
-                        continue
-                    bars[k] = None
-                for pull, i, shape, dtype in edges:
-                    bar = pull(out_bar)
-                    if bar is not None:
-                        if shape_of(bar) != shape or dtype_of(bar) != dtype:
-                            bar = fit(bar, shape, dtype)
-                        before = bars[i]
-                        bars[i] = bar if before is None else before + bar
+                bar = pull(out_bar)
+                if bar is not None:
+                    if type(bar) is not _ndarray or bar.shape != shape or bar.dtype is not dtype:
+                        bar = fit(bar, shape, dtype)
+                    before = bars[i]
+                    bars[i] = bar if before is None else before + bar
     return bars[:wanted]

@@ -194,7 +194,7 @@ def test_discrete_results_are_plain_and_add_nothing(f):
     "f", [np.bitwise_and, np.bitwise_or, np.left_shift, np.gcd, np.lcm, np.bitwise_xor]
 )
 def test_functions_of_integers_refuse_floats_as_numpy_does(f):
-    with pytest.raises(TypeError, match="not supported for the input types|did not contain a loop"):
+    with pytest.raises(TypeError, match=r"not supported for the input types|contain a loop"):
         fg.grad(lambda x: x * f(x, 1))(2.0)
 
 

@@ -284,11 +284,11 @@ def assert_identical(got, expected):
         assert got.dtype == expected.dtype
         assert got.shape == expected.shape
         if np.asarray(got).tobytes() != np.asarray(expected).tobytes():
+            # Bits may differ where both are NaN, of which there are many; nowhere else.
             np.testing.assert_array_equal(got, expected)
-            if expected.dtype.kind in "fc":
-                np.testing.assert_array_equal(
-                    np.signbit(np.real(got)), np.signbit(np.real(expected))
-                )
+            for part in (np.real, np.imag) if expected.dtype.kind in "fc" else ():
+                a, b = part(got), part(expected)
+                assert np.all(np.isnan(b) | (np.signbit(a) == np.signbit(b)))
     else:
         assert repr(got) == repr(expected)
 
@@ -371,14 +371,11 @@ def test_vjp_is_the_transpose_of_jvp(case):
     _, out_dot = fg.jvp(case.floating, case.values, dots)
     bars = directions(case, out)
     pulled = pullback(bars)
-    assert all(np.all(np.isfinite(x)) for x in pulled) or not all_finite(out_dot)
+    if all(np.all(np.isfinite(x)) for x in (*case.values, *out)):
+        assert not any(np.any(np.isnan(x)) for x in (*pulled, *out_dot))
     got, size = inner(pulled, dots)
     expected, other = inner(bars, out_dot)
     np.testing.assert_allclose(got, expected, rtol=0, atol=1e-12 * (size + other) + 1e-300)
-
-
-def all_finite(leaves):
-    return all(np.all(np.isfinite(leaf)) for leaf in leaves)
 
 
 @law(DERIVED)
@@ -570,6 +567,11 @@ def forgetful_vjp(primals, out):
     return cube_vjp([concrete(x) for x in primals], out)
 
 
+def by_memory(x):
+    x = np.reshape(np.ravel(x, "K"), x.shape)
+    return x * x * x
+
+
 def nan_vjp(primals, out):
     return lambda out_bar: out_bar * np.nan
 
@@ -593,7 +595,7 @@ def nan_vjp(primals, out):
             test_value_is_that_of_numpy_under_every_transform,
             {"forward": lambda x: x * x * (x + 0j)},
         ),
-        (test_layout_in_memory_does_not_matter, {"forward": lambda x: np.ravel(x, "K") ** 3}),
+        (test_layout_in_memory_does_not_matter, {"forward": by_memory}),
     ],
 )
 def test_each_law_finds_a_wrong_rule(check, change):

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.level import Origin
 from funcgrad.errors import MutationError, location
 
 __all__ = ["Holder"]
@@ -23,21 +22,18 @@ _SMALL = 16384
 
 
 class Holder:
-    """Keeps the constants of one trace from changing, inside of a ``with`` block.
+    """Keeps the constants of one trace from changing.
 
     Parameters
     ----------
-    origin : Origin
-        The transform, for messages.
     outlives : bool
         The residuals are used after the function has returned, when nothing can be read-only any
         more: keep one copy of each large array.
     """
 
-    __slots__ = ("copies", "locked", "origin", "outlives")
+    __slots__ = ("copies", "locked", "outlives")
 
-    def __init__(self, origin: Origin, *, outlives: bool = False):
-        self.origin = origin
+    def __init__(self, *, outlives: bool):
         self.outlives = outlives
         self.locked: list[Any] = []
         self.copies: dict[int, Any] = {}
@@ -70,10 +66,8 @@ class Holder:
                 self.locked.append(part)
         return True
 
-    def __enter__(self) -> Holder:
-        return self
-
-    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+    def release(self, error: BaseException | None, origin: object) -> None:
+        """Make what was locked writeable again; explain `error` if it came from the lock."""
         if not self.locked:
             return
         while self.locked:  # owners before their views, which may not be writeable without them
@@ -82,7 +76,7 @@ class Holder:
             raise MutationError(
                 "a plain array was assigned to in place after a traced operation had used it; "
                 "the backward pass needs its old values",
-                where=f"{_last_line(error)}, in {self.origin}",
+                where=f"{_last_line(error)}, in {origin}",
                 fix="assign to a copy: buffer = buffer.copy(), or make the array with "
                 "funcgrad.numpy.zeros",
             ) from error
