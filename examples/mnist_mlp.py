@@ -131,7 +131,7 @@ def draw(path, history, probs, images, labels):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--batch-size", type=int, default=128)
     parser.add_argument("--lr", type=float, default=1e-3, help="learning rate of Adam")
     parser.add_argument("--out", type=Path, default=HERE / "mnist_mlp.png", help="the picture")
