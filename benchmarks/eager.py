@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import autograd
 import autograd.numpy as anp
 import numpy as np
@@ -62,7 +64,12 @@ def chains():
             }
         )
         limits = {"by hand": 3.5, "autograd": 0.3, "PyTorch": 1.0}
-        report(f"150 operations, float64[{size}]", times, "funcgrad", limits if size == 10 else {"by hand": 1.6})
+        report(
+            f"150 operations, float64[{size}]",
+            times,
+            "funcgrad",
+            limits if size == 10 else {"by hand": 1.6},
+        )
 
 
 def mlp():
@@ -71,7 +78,7 @@ def mlp():
     sizes = (10, 64, 64, 1)
     params = [
         {"w": rng.normal(size=(m, n)) / np.sqrt(m), "b": np.zeros(n)}
-        for m, n in zip(sizes[:-1], sizes[1:], strict=True)
+        for m, n in itertools.pairwise(sizes)
     ]
     x, y = rng.normal(size=(32, 10)), rng.normal(size=(32, 1))
 

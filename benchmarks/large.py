@@ -23,7 +23,9 @@ if traced:
     tracemalloc.start()
 start = time.perf_counter()
 fg.grad(f)(np.float64(1.0))
-print((time.perf_counter() - start) / count, (tracemalloc.get_traced_memory()[1] if traced else 0) / count)
+seconds = time.perf_counter() - start
+peak = tracemalloc.get_traced_memory()[1] if traced else 0
+print(seconds / count, peak / count)
 """
 
 NETWORK = """

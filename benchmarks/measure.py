@@ -9,7 +9,9 @@ import time
 from collections.abc import Callable
 
 
-def best_times(contenders: dict[str, Callable[[], object]], seconds: float = 3.0) -> dict[str, float]:
+def best_times(
+    contenders: dict[str, Callable[[], object]], seconds: float = 3.0
+) -> dict[str, float]:
     """Time each contender, in seconds a call.
 
     They take turns, so a change of the machine's speed hits all alike, and the best round
@@ -42,7 +44,9 @@ def report(title: str, times: dict[str, float], ours: str, limits: dict[str, flo
             continue
         ratio = times[ours] / seconds
         limit = limits.get(name)
-        verdict = "" if limit is None else f"  (at most {limit}{'' if ratio <= limit else ', MISSED'})"
+        verdict = (
+            "" if limit is None else f"  (at most {limit}{'' if ratio <= limit else ', MISSED'})"
+        )
         print(
             f"{title:<46} {ours} / {name:<12} {ratio:6.2f}{verdict:<24}"
             f" {times[ours] * 1e6:10.1f} us / {seconds * 1e6:.1f} us"

@@ -32,6 +32,7 @@ __all__ = [
     "optim",
     "pytree",
     "random",
+    "rules",
     "static",
     "stop_gradient",
     "testing",

@@ -133,9 +133,7 @@ class Trace:
         """Short path of `process` for an elementwise function of one argument."""
         raise NotImplementedError
 
-    def binary(
-        self, primitive: Elementwise, fun: Callable[[Any, Any], Any], x: Any, y: Any
-    ) -> Any:
+    def binary(self, primitive: Elementwise, fun: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
         """Short path of `process` for an elementwise function of two arguments."""
         raise NotImplementedError
 

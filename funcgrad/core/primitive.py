@@ -3,8 +3,8 @@
 The one idea: a primitive has a forward function, which is plain NumPy code on its array
 arguments, and rules, which are plain NumPy code too. Array arguments are positional, whatever
 is static is a keyword. `bind` hands the call to the trace of the highest level among the
-arguments, or runs the forward function when nothing is traced. The registries at the end say
-which NumPy function, ufunc or operator a primitive answers for; `funcgrad.core.dispatch` reads them.
+arguments, or runs the forward function when nothing is traced. The registries say which NumPy
+function, ufunc or operator a primitive answers for; `funcgrad.core.dispatch` reads them.
 
 Two kinds: `Primitive` takes any arguments, with a rule for each mode; `Elementwise` is a ufunc
 whose derivative in each argument is a factor, so one rule serves both modes and has a short
@@ -30,10 +30,10 @@ from funcgrad.errors import (
 )
 
 __all__ = [
-    "AddAt",
     "DECLARED",
     "FUNCTIONS",
     "UFUNCS",
+    "AddAt",
     "Composed",
     "Elementwise",
     "Primitive",
@@ -161,8 +161,8 @@ class Primitive:
             self._arrays = names[:count]
             self._variadic = bool(code.co_flags & 0x04)
             self._statics = names[count : count + code.co_kwonlyargcount]
-            self._array_defaults = forward.__defaults__ or ()  # type: ignore[attr-defined]
-            self._static_defaults = forward.__kwdefaults__ or {}  # type: ignore[attr-defined]
+            self._array_defaults = forward.__defaults__ or ()
+            self._static_defaults = forward.__kwdefaults__ or {}
 
     def __repr__(self) -> str:
         return f"<primitive {self.name}>"
@@ -184,8 +184,10 @@ class Primitive:
             if len(args) > count:
                 extra = args[count:]
                 if len(extra) > len(self._statics):
-                    raise TypeError(f"{self.name}() takes at most {count + len(self._statics)} "
-                                    f"positional arguments, got {len(args)}")
+                    raise TypeError(
+                        f"{self.name}() takes at most {count + len(self._statics)} "
+                        f"positional arguments, got {len(args)}"
+                    )
                 kwargs.update(zip(self._statics, extra, strict=False))
                 args = args[:count]
                 out = kwargs.pop("out", out)
@@ -239,7 +241,7 @@ class Primitive:
         return rule
 
     def def_samples(self, generate: Callable[..., Iterable[Sample]]) -> Callable[..., Any]:
-        """Declare the calls that the tests make: a generator of `Sample`, given a random generator."""
+        """Declare the calls that the tests make: a generator of `Sample`, given a random one."""
         self.samples = generate
         return generate
 
@@ -321,6 +323,7 @@ class Composed:
         self.__doc__ = fun.__doc__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it, as NumPy's function is called."""
         return self.fun(*args, **kwargs)
 
     def def_samples(self, generate: Callable[..., Iterable[Sample]]) -> Callable[..., Any]:
@@ -416,15 +419,15 @@ class Elementwise(Primitive):
         # the backward pass makes itself.
         self.keep0: Any = None
         self.keep1: Any = None
-        self.pull0: Rule | None = None
-        self.pull1: Rule | None = None
-        self.push0: Rule | None = None
-        self.push1: Rule | None = None
-        self.safe0: Rule | None = None
-        self.safe1: Rule | None = None
+        self.pull0: Any = None
+        self.pull1: Any = None
+        self.push0: Any = None
+        self.push1: Any = None
+        self.safe0: Any = None
+        self.safe1: Any = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        # Through NumPy, whose dispatch knows `where=`, `dtype=` and `out=`.
+        """Call the ufunc: NumPy's dispatch knows `where=`, `dtype=` and `out=`."""
         return self.ufunc(*args, **kwargs)
 
     def bind(self, *args: Any, **params: Any) -> Any:
@@ -432,8 +435,10 @@ class Elementwise(Primitive):
         trace = top_trace(args)
         if trace is None:
             return self.ufunc(*args)
-        return trace.unary(self, self.ufunc, *args) if self.nin == 1 else trace.binary(
-            self, self.ufunc, *args
+        return (
+            trace.unary(self, self.ufunc, *args)
+            if self.nin == 1
+            else trace.binary(self, self.ufunc, *args)
         )
 
     def def_partial(self, index: int = 0) -> Callable[[Rule], Rule]:
@@ -480,7 +485,7 @@ class Elementwise(Primitive):
         self.discrete = True
 
     def _set(self, index: int, rule: Rule, mode: str) -> None:
-        code = rule.__code__  # type: ignore[attr-defined]
+        code = rule.__code__
         names = code.co_varnames[1 : code.co_argcount]
         keep = names[0] if len(names) == 1 else _PACK[names] if names else None
         before = getattr(self, f"keep{index}")
@@ -523,6 +528,7 @@ class AddAt:
         self.scatter = scatter
 
     def __call__(self, out_bar: Any) -> Any:
+        """Pull back as a function."""
         return self.scatter(out_bar, self.shape, self.index)
 
 

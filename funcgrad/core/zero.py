@@ -119,7 +119,8 @@ def as_numpy(product: Callable[[Any, Any], Any], t: Any, kept: Any) -> Any:
 
 
 def _numpy_number(x: Any) -> Any:
-    return np.float64(x) if type(x) is float else np.complex128(x) if type(x) is complex else x
+    # By a function that can be traced: the Python number may be at the bottom of a tracer.
+    return np.positive(x) if type(concrete(x)) in (float, complex) else x
 
 
 def fit(x_bar: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
@@ -133,9 +134,7 @@ def fit(x_bar: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
         extra = len(got) - len(shape)
         leading = tuple(range(extra))
         stretched = tuple(
-            extra + axis
-            for axis, size in enumerate(shape)
-            if size == 1 and got[extra + axis] != 1
+            extra + axis for axis, size in enumerate(shape) if size == 1 and got[extra + axis] != 1
         )
         x_bar = np.sum(x_bar, axis=leading + stretched)
         if shape_of(x_bar) != shape:
@@ -159,5 +158,3 @@ def spread(x_dot: Any, out: Any) -> Any:
         if dtype_of(x_dot) != dtype:
             x_dot = x_dot.astype(dtype) if hasattr(x_dot, "astype") else dtype.type(x_dot)
     return x_dot
-
-

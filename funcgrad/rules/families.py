@@ -1,8 +1,8 @@
 """Rules that many primitives share.
 
-A family is a function given to `funcgrad.core.primitive.primitive`; it fills in the forward-mode rule that
-all members have in common. Elementwise functions are a family of their own, in the core, because
-the transforms have a short path for them.
+A family is a function given to `funcgrad.core.primitive.primitive`; it fills in the forward-mode
+rule that all members have in common. Elementwise functions are a family of their own, in the
+core, because the transforms have a short path for them.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ import numpy as np
 
 from funcgrad.core.convert import zeros_like
 from funcgrad.core.level import TracerBase, concrete, traced_here
-from funcgrad.core.primitive import AddAt, FUNCTIONS, Sample, primitive
+from funcgrad.core.primitive import FUNCTIONS, AddAt, Sample, primitive
 from funcgrad.core.zero import dtype_of, fit, shape_of
 from funcgrad.errors import DtypeError, TracerConversionError, describe, user_line
 from funcgrad.rules.families import linear
@@ -137,7 +137,7 @@ def _scatter(t, shape, index):
 def _is_basic(index):
     kind = type(index)
     if kind is tuple:
-        return all([type(item) in _BASIC for item in index])
+        return all(type(item) in _BASIC for item in index)
     return kind in _BASIC
 
 

@@ -1,0 +1,1 @@
+"""The transforms: functions that turn functions into their derivatives."""

@@ -119,9 +119,7 @@ class ForwardTrace(Trace):
             out_dot = _push(primitive, 0, x._extra, value, None, out, (value,))
         return out if out_dot is None else Tracer(self, out, out_dot)
 
-    def binary(
-        self, primitive: Elementwise, fun: Callable[[Any, Any], Any], x: Any, y: Any
-    ) -> Any:
+    def binary(self, primitive: Elementwise, fun: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
         """Push through an elementwise function of two arguments."""
         (x, y), (x_dot, y_dot) = self._split((x, y))
         out = fun(x, y)
@@ -209,9 +207,7 @@ class LinearTrace(ForwardTrace):
         """Note an elementwise function of one argument."""
         return self._elementwise(primitive, fun, (x,))
 
-    def binary(
-        self, primitive: Elementwise, fun: Callable[[Any, Any], Any], x: Any, y: Any
-    ) -> Any:
+    def binary(self, primitive: Elementwise, fun: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
         """Note an elementwise function of two arguments."""
         return self._elementwise(primitive, fun, (x, y))
 

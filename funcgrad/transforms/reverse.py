@@ -6,6 +6,7 @@ Each runs the function once with tracers in the place of the floating leaves, wh
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -228,31 +229,13 @@ class _ValueAndGrad(Transformed):
 
     def run(self, args: Any, kwargs: Any, origin: Origin) -> tuple[Any, Any, Any]:
         """Return value, auxiliary output and gradient."""
-        chosen = treedef = None
-        if self.number is not None and len(args) > self.number and _is_array(args[self.number]):
-            # One array, the usual case of an optimizer's objective: no tree, no search.
-            leaves, positions = [args[self.number]], [0]
-        else:
-            chosen = select(self.fun, args, kwargs, self.argnums, self.argnames, self.transform)
-            leaves, treedef = tree.flatten(chosen.values)
-            positions = differentiable_leaves(
-                leaves,
-                chosen.values,
-                chosen.names,
-                transform=origin.transform,
-                allow_int=self.allow_int,
-                holomorphic=self.holomorphic,
-            )
+        leaves, positions, insert, gather = self.arrange(args, kwargs, origin)
         with ReverseTrace(origin) as trace:
-            if chosen is None:
-                number = self.number
-                args = (*args[:number], trace.variable(leaves[0]), *args[number + 1 :])
-            else:
-                traced = list(leaves)
-                for position in positions:
-                    traced[position] = trace.variable(leaves[position])
-                args, kwargs = chosen.replace(tree.unflatten(treedef, traced))
-                del traced
+            traced = list(leaves)
+            for position in positions:
+                traced[position] = trace.variable(leaves[position])
+            args, kwargs = insert(traced)
+            del traced
             out = self.fun(*args, **kwargs)
             del args, kwargs
             aux = None
@@ -271,10 +254,50 @@ class _ValueAndGrad(Transformed):
         seen = {id(seed)}
         for position, bar in zip(positions, bars, strict=True):
             gradients[position] = like(bar, leaves[position], seen)
-        if treedef is None:
-            return value, aux, gradients[0]
-        gradient = tree.unflatten(treedef, gradients)
-        return value, aux, gradient[0] if self.alone else gradient
+        return value, aux, gather(gradients)
+
+    def arrange(
+        self, args: Any, kwargs: Any, origin: Origin
+    ) -> tuple[list[Any], list[int], Callable[..., Any], Callable[..., Any]]:
+        """Find what to differentiate.
+
+        Returns
+        -------
+        leaves : list
+            The leaves of the chosen arguments.
+        positions : list of int
+            Those of them to differentiate.
+        insert, gather : callable
+            Make the arguments of the call from new leaves; and the gradient from those of leaves.
+        """
+        number = self.number
+        if number is not None and len(args) > number and _is_array(args[number]):
+            # One array, the usual case of an optimizer's objective: no tree, no search.
+            return (
+                [args[number]],
+                [0],
+                lambda traced: ((*args[:number], *traced, *args[number + 1 :]), kwargs),
+                operator.itemgetter(0),
+            )
+        chosen = select(self.fun, args, kwargs, self.argnums, self.argnames, self.transform)
+        leaves, treedef = tree.flatten(chosen.values)
+        positions = differentiable_leaves(
+            leaves,
+            chosen.values,
+            chosen.names,
+            transform=origin.transform,
+            allow_int=self.allow_int,
+            holomorphic=self.holomorphic,
+        )
+
+        def insert(traced: list[Any]) -> tuple[Any, Any]:
+            return chosen.replace(tree.unflatten(treedef, traced))
+
+        def gather(gradients: list[Any]) -> Any:
+            gradient = tree.unflatten(treedef, gradients)
+            return gradient[0] if self.alone else gradient
+
+        return leaves, positions, insert, gather
 
     def check_output(self, value: Any, origin: Origin) -> tuple[Any, Any]:
         """Return the value and the cotangent to start from; raise unless it is a real scalar."""

@@ -1,7 +1,7 @@
 """Reverse mode: record a tape, walk it back.
 
-Running the function leaves one *node* for each operation, in creation order, so the backward pass is a
-walk over the tape from its end: no sort, no recursion, each node once, and a node (with the
+Running the function leaves one *node* for each operation, in creation order, so the backward pass
+is a walk over the tape from its end: no sort, no recursion, each node once, and a node (with the
 residuals in it) is let go as soon as it has been used.
 
 A node is a tuple, its variable's number first. Elementwise operations, which are most, have one
@@ -11,9 +11,9 @@ or two edges right in the node, so that neither closures nor loops over argument
     (k, pull, i, kept, pull2, j, kept2)         two arguments i and j
     (k, edges)                                  any other; k is a tuple for several results
 
-where ``pull(out_bar, kept)`` is the cotangent for argument i. An edge is ``(pull, i, shape, dtype)``
-with the shape and dtype of argument i, to which what ``pull(out_bar)`` returns is brought: a rule may
-leave it broadcast, or promoted.
+where ``pull(out_bar, kept)`` is the cotangent for argument i. An edge is
+``(pull, i, shape, dtype)`` with the shape and dtype of argument i, to which what ``pull(out_bar)``
+returns is brought: a rule may leave it broadcast, or promoted.
 """
 
 from __future__ import annotations
@@ -100,7 +100,8 @@ class ReverseTrace(Trace):
         k = self.new_index()
         kind = type(out)
         if (
-            kind is type(value) and (value.dtype is out.dtype if kind is _ndarray else kind in _SCALARS)
+            kind is type(value)
+            and (value.dtype is out.dtype if kind is _ndarray else kind in _SCALARS)
         ) or dtype_of(value) == dtype_of(out):
             self.record((k, primitive.pull0, x._extra, kept))
         else:
@@ -108,9 +109,7 @@ class ReverseTrace(Trace):
             self.record((k, (edge,)))
         return Tracer(self, out, k)
 
-    def binary(
-        self, primitive: Elementwise, fun: Callable[[Any, Any], Any], x: Any, y: Any
-    ) -> Any:
+    def binary(self, primitive: Elementwise, fun: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
         """Record an elementwise function of two arguments, of which one or both are ours."""
         i = j = -1
         if type(x) is Tracer:
@@ -241,7 +240,7 @@ class ReverseTrace(Trace):
             return out
         dtype = value.dtype
         edges = ((pull, x._extra, value.shape, dtype),)
-        if type(out) is tuple or out.dtype is not dtype:
+        if getattr(out, "dtype", None) is not dtype:  # several results, or a Python number
             return self._record(primitive, x, params, out, edges)
         index = self.new_index()
         self.record((index, edges))
@@ -284,7 +283,7 @@ class OutlivingTrace(ReverseTrace):
 
 
 def _ruled(primitive: Elementwise, i: int, j: int, args: Sequence[Any]) -> tuple[int, int]:
-    """Drop the arguments on which the result does not depend smoothly; raise if a rule is missing."""
+    """Drop arguments on which the result does not depend smoothly; raise if a rule is missing."""
     for index, pull in enumerate((primitive.pull0, primitive.pull1)):
         if pull is None and (i, j)[index] >= 0:
             if index not in primitive.reasons:
@@ -366,15 +365,14 @@ def backward(tape: list[Any], bars: list[Any], wanted: int, *, consume: bool) ->
                 bar = as_numpy(pull, out_bar, kept)
                 bar2 = as_numpy(pull2, out_bar, kept2)
             # Both have the shape of the result; one product tests them together.
-            if not (pull in _EXACT and pull2 in _EXACT):
-                if (
-                    type(bar) is not _ndarray
-                    or type(bar2) is not _ndarray
-                    or bar.size > SHORT
-                    or not isfinite(vdot(bar, bar2))
-                ):
-                    bar = repaired(bar, pull, out_bar, kept)
-                    bar2 = repaired(bar2, pull2, out_bar, kept2)
+            if not (pull in _EXACT and pull2 in _EXACT) and (
+                type(bar) is not _ndarray
+                or type(bar2) is not _ndarray
+                or bar.size > SHORT
+                or not isfinite(vdot(bar, bar2))
+            ):
+                bar = repaired(bar, pull, out_bar, kept)
+                bar2 = repaired(bar2, pull2, out_bar, kept2)
             before = bars[i]
             bars[i] = bar if before is None else before + bar
             before = bars[j]

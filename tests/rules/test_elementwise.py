@@ -218,6 +218,11 @@ def test_what_python_refuses_numpy_computes(f, x, expected):
     assert derivatives(f, x) == [expected, expected]
 
 
+@pytest.mark.parametrize("f", [np.log, np.sqrt, lambda x: x**0.5])
+def test_what_python_refuses_numpy_computes_at_every_level(f):
+    assert derivatives(f, 0.0, order=2) == [-inf] * 4
+
+
 def test_lists_are_operands():
     _, pullback = fg.vjp(
         lambda x: [1, 2, 4] * x + (1, 1, 1) - np.divide([6, 6, 6], x), np.full(3, 2.0)
