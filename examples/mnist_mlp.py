@@ -14,8 +14,7 @@ import os
 import sys
 from pathlib import Path
 
-# Networks this small gain nothing from threads, which fight with whatever else is running.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # more gain little on a network this small
 
 try:
     import numpy as np
@@ -108,15 +107,16 @@ def draw(path, history, probs, images, labels):
     shown = wrong[np.argsort(-np.max(probs, axis=1)[wrong], kind="stable")][:24]
     figure = Figure(figsize=(10, 8), layout="constrained")
     curves, gallery = figure.subfigures(2, 1, height_ratios=(3, 4), hspace=0.04)
-    loss_axes, accuracy_axes = curves.subplots(1, 2)
+    loss_axes, accuracy_axes = curves.subplots(1, 2, sharex=True)
     train_loss, test_loss, accuracy = np.transpose(history)
     epochs = range(1, len(history) + 1)
-    loss_axes.semilogy(epochs, train_loss, ".-", label="training (moved, with dropout)")
-    loss_axes.semilogy(epochs, test_loss, ".-", label="held out")
+    loss_axes.plot(epochs, train_loss, ".-", label="training (moved, with dropout)")
+    loss_axes.plot(epochs, test_loss, ".-", label="held out")
     loss_axes.legend(frameon=False)
-    loss_axes.set(title="Cross-entropy", xlabel="epoch")
+    loss_axes.set(title="Cross-entropy", xlabel="epoch", ylim=(0, None))
     accuracy_axes.plot(epochs, accuracy, ".-", color="C1")
     accuracy_axes.set(title=f"Held-out accuracy: {accuracy[-1]:.2%} at the end", xlabel="epoch")
+    loss_axes.locator_params(axis="x", integer=True)
     loss_axes.grid(alpha=0.3)
     accuracy_axes.grid(alpha=0.3)
     gallery.suptitle(f"{len(wrong)} of {len(labels):,} misread; the {len(shown)} surest mistakes")
