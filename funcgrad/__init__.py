@@ -9,15 +9,13 @@ array([ 1., -1.])
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from funcgrad import errors, rules, tree
-from funcgrad.at import at
-from funcgrad.transforms.forward import jvp, linearize
-from funcgrad.transforms.reverse import grad, value_and_grad, vjp
-from funcgrad.transforms.stop import stop_gradient
-from funcgrad.tree import pytree, static
-
 if TYPE_CHECKING:
-    from funcgrad import nn, numpy, optim, random, testing
+    from funcgrad import errors, nn, numpy, optim, random, rules, testing, tree
+    from funcgrad.indexed import at
+    from funcgrad.transforms.forward import jvp, linearize
+    from funcgrad.transforms.reverse import grad, value_and_grad, vjp
+    from funcgrad.transforms.stop import stop_gradient
+    from funcgrad.tree import pytree, static
 
 __version__ = "0.1.0"
 
@@ -41,14 +39,28 @@ __all__ = [
     "vjp",
 ]
 
-# What a program that only differentiates does not need loads when it is first named.
-_LAZY = frozenset({"nn", "numpy", "optim", "random", "testing"})
+# Every name is loaded when it is first used, as in Scientific Python's SPEC 1, so that nobody
+# waits for what their program does not need. Here are the functions, by the module that has them;
+# all other names are modules.
+_FUNCTIONS = {
+    "at": "indexed",
+    "grad": "transforms.reverse",
+    "jvp": "transforms.forward",
+    "linearize": "transforms.forward",
+    "pytree": "tree.classes",
+    "static": "tree.classes",
+    "stop_gradient": "transforms.stop",
+    "value_and_grad": "transforms.reverse",
+    "vjp": "transforms.reverse",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return importlib.import_module(f"funcgrad.{name}")
-    raise AttributeError(f"module 'funcgrad' has no attribute {name!r}")
+    if name not in __all__:
+        raise AttributeError(f"module 'funcgrad' has no attribute {name!r}")
+    module = importlib.import_module(f"funcgrad.{_FUNCTIONS.get(name, name)}")
+    found = globals()[name] = getattr(module, name) if name in _FUNCTIONS else module
+    return found
 
 
 def __dir__() -> list[str]:

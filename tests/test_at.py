@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import funcgrad as fg
-from funcgrad.at import at
+from funcgrad import at
 from funcgrad.errors import ArgumentError, DtypeError
 from funcgrad.testing import check_grads
 

@@ -34,6 +34,10 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
     where = kwargs.pop("where", True)
     # `dtype` and its like say how NumPy computes the value; the rules see what came of it.
     fun = partial(ufunc, **kwargs) if kwargs else ufunc
+    if where is not True:
+        # Where the mask is false NumPy computes nothing, so nothing there may be warned of.
+        where = concrete(where)
+        fun = partial(fun, where=where, out=None)
     trace = top_trace(inputs)
     if trace is None:  # only `out` is traced
         result = fun(*inputs)
@@ -43,8 +47,8 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
         x, y = (np.asanyarray(a) if isinstance(a, list | tuple) else a for a in inputs)
         result = trace.binary(primitive, fun, x, y)
     if where is not True:
-        # Where the mask is false NumPy leaves `out` as it was, and without `out` whatever was in
-        # memory: zeros are as good, and the same every time.
+        # There `out` stays as it was, and without `out` NumPy leaves whatever was in memory:
+        # zeros are as good, and the same every time.
         before = np.zeros_like(concrete(result)) if out is None else out[0]
         result = np.where(where, result, before)
         if np.shape(result) == ():

@@ -9,6 +9,7 @@ of `funcgrad.transforms`.
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import threading
 from collections.abc import Callable, Sequence
@@ -75,6 +76,15 @@ def escaped(origin: Origin, *_: Any) -> NoReturn:
     )
 
 
+def load_rules() -> None:
+    """Import the rules, by name, before the first trace: until then nobody needs them."""
+    importlib.import_module("funcgrad.rules")
+    _loaded.append(True)
+
+
+_loaded: list[bool] = []
+
+
 class Trace:
     """One transform in progress. Subclasses say what becomes of each operation.
 
@@ -92,6 +102,8 @@ class Trace:
         self.holder: Holder | None = None
 
     def __enter__(self) -> Self:
+        if not _loaded:
+            load_rules()
         _active.depth = getattr(_active, "depth", 0) + 1
         return self
 
