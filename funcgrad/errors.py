@@ -10,11 +10,13 @@ from __future__ import annotations
 import os
 import sys
 from types import CodeType
+from typing import Any
 
 import numpy as np
 
 __all__ = [
     "ArgumentError",
+    "DeepTreeError",
     "DtypeError",
     "FuncgradError",
     "GradientCheckError",
@@ -22,6 +24,7 @@ __all__ = [
     "MissingRuleError",
     "MutationError",
     "ShapeError",
+    "TracerAttributeError",
     "TracerConversionError",
     "TracerLeakError",
     "TreeMismatchError",
@@ -72,12 +75,20 @@ class TreeMismatchError(FuncgradError, ValueError):
     """Two pytrees that should have the same structure do not."""
 
 
+class DeepTreeError(FuncgradError, RecursionError):
+    """A pytree contains itself, or is nested more deeply than Python can recurse."""
+
+
 class TracerLeakError(FuncgradError, RuntimeError):
     """A traced value was used after its transform ended, or was about to leave it."""
 
 
 class TracerConversionError(TracerLeakError, TypeError):
     """A traced value was to become a plain number or array, which would lose its derivative."""
+
+
+class TracerAttributeError(ArgumentError, AttributeError):
+    """An attribute of arrays that a traced value does not have: `hasattr` says so."""
 
 
 class UnhashableTracerError(FuncgradError, TypeError):
@@ -102,11 +113,18 @@ class MissingExtraError(FuncgradError, ImportError):
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _NUMPY = os.path.dirname(np.__file__) + os.sep
+_PYTHON = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+# What the directories are called that packages are installed into; Debian has its own.
+_INSTALLED = ("site-packages" + os.sep, "dist-packages" + os.sep)
 
 
 def location(code: CodeType, line: int) -> str:
     """Write a source line as ``file.py:12``, relative to the working directory if below it."""
     name = code.co_filename
+    for directory in _INSTALLED:
+        _, found, inner = name.rpartition(directory)
+        if found:
+            return f"{inner}:{line}"
     try:
         relative = os.path.relpath(name)
     except (ValueError, OSError):  # another drive, or no working directory
@@ -119,14 +137,48 @@ def is_ours(filename: str) -> bool:
     return filename.startswith((_PACKAGE, _NUMPY))
 
 
+def is_library(filename: str) -> bool:
+    """Tell whether a source file belongs to Python or to an installed package."""
+    return filename.startswith((_PYTHON, "<frozen ")) or any(
+        directory in filename for directory in _INSTALLED
+    )
+
+
+def package_of(filename: str) -> str | None:
+    """Return the name of the installed package that a source file belongs to."""
+    for directory in _INSTALLED:
+        _, found, inner = filename.rpartition(directory)
+        if found:
+            return inner.partition(os.sep)[0].removesuffix(".py")
+    return None
+
+
 def user_line() -> str:
-    """Return the innermost line on the stack that is neither funcgrad's nor NumPy's."""
-    frame = sys._getframe(1)
+    """Return the innermost line on the stack that is neither funcgrad's nor NumPy's.
+
+    If that is in another library, the innermost line outside of libraries comes first.
+    """
+    frame: Any = sys._getframe(1)
+    through = ""
     while frame is not None:
-        if not is_ours(frame.f_code.co_filename):
-            return location(frame.f_code, frame.f_lineno)
-        frame = frame.f_back  # type: ignore[assignment]
-    return "an unknown line"
+        name = frame.f_code.co_filename
+        if not is_ours(name):
+            place = location(frame.f_code, frame.f_lineno)
+            if not is_library(name):
+                return f"{place}, through {through}" if through else place
+            through = through or place
+        frame = frame.f_back
+    return through or "an unknown line"
+
+
+def numpy_function() -> str | None:
+    """Return the name of the function of NumPy's, written in Python, that the user called."""
+    frame: Any = sys._getframe(1)
+    name = None
+    while frame is not None and is_ours(frame.f_code.co_filename):
+        name = frame.f_code.co_name if frame.f_code.co_filename.startswith(_NUMPY) else None
+        frame = frame.f_back
+    return name
 
 
 def describe(value: object) -> str:

@@ -786,6 +786,132 @@ def test_a_traced_value_is_no_index_of_an_assignment():
     raises(TracerConversionError, f, X, "cannot be an index", r"astype\(int\)")
 
 
+# Parts and attributes
+
+
+Z = np.array([1.0 + 2.0j, -0.5 + 0.25j, 3.0 - 1.0j])
+
+
+def weighted(z):
+    """A real function of complex numbers in which both parts count, each in its own way."""
+    return np.sum(np.real(z) ** 2 * np.array([1.0, 2.0, 3.0]) + np.imag(z) ** 3)
+
+
+def test_the_real_part_is_assigned_to():
+    def f(z, v):
+        y = z.copy()
+        y.real = v
+        return weighted(y)
+
+    v = np.array([2.0, 1.0, -1.0])
+    assert f(Z, v) == fg.value_and_grad(f)(Z, v)[0]
+    z_bar, v_bar = fg.grad(f, (0, 1))(Z, v)
+    # df/dx - i df/dy: nothing of the old real part, 3 y**2 of the imaginary one.
+    assert_array_equal(z_bar, -3j * Z.imag**2)
+    assert_array_equal(v_bar, 2 * v * [1.0, 2.0, 3.0])
+
+
+def test_the_imaginary_part_is_assigned_to():
+    def f(z, v):
+        y = z * 1.0
+        y.imag = v
+        return weighted(y)
+
+    z_bar, v_bar = fg.grad(f, (0, 1))(Z, 2.0)
+    assert_array_equal(z_bar, 2 * Z.real * [1.0, 2.0, 3.0])
+    assert v_bar == 36.0
+
+
+def test_a_part_of_a_constant_array_takes_a_traced_value():
+    def f(x):
+        y = np.zeros_like(x, dtype=complex)
+        y.real = x
+        y.imag = 2 * x
+        return np.sum(np.real(y * y))  # x**2 - 4 x**2
+
+    assert_array_equal(fg.grad(f)(X), -6 * X)
+
+
+def test_parts_are_assigned_to_under_jvp():
+    def f(x):
+        y = x + 0j
+        y.imag = x**2
+        return y
+
+    out, out_dot = fg.jvp(f, (X,), (np.ones(4),))
+    assert_array_equal(out, X + 1j * X**2)
+    assert_array_equal(out_dot, 1 + 2j * X)
+
+
+def test_a_part_is_assigned_to_beside_an_infinite_one():
+    def f(x):
+        y = np.zeros_like(x, dtype=complex)
+        y.real = np.inf
+        y.imag = x
+        return np.sum(np.imag(y))
+
+    value, slope = fg.value_and_grad(f)(X)
+    assert value == X.sum()
+    assert_array_equal(slope, np.ones(4))
+
+
+def test_a_part_is_updated_in_place():
+    def f(z):
+        y = z.copy()
+        y.real *= 3.0
+        y.imag += y.real
+        return np.sum(np.imag(y))
+
+    def plain(z):
+        y = z.copy()
+        y.real *= 3.0
+        y.imag += y.real
+        return np.sum(np.imag(y))
+
+    value, slope = fg.value_and_grad(f)(Z)
+    assert value == plain(Z)
+    assert_array_equal(slope, np.full(3, 3 - 1j))
+
+
+def test_the_real_part_of_a_real_array_is_the_array():
+    def f(x):
+        y = np.zeros_like(x)
+        y.real = x**2
+        return np.sum(y)
+
+    assert_array_equal(fg.grad(f)(X), 2 * X)
+
+
+def test_the_parts_of_an_argument_are_read_only():
+    def f(z):
+        z.real = 1.0
+        return weighted(z)
+
+    with pytest.raises(MutationError, match="argument of a transformed function"):
+        fg.grad(f)(Z)
+
+
+def test_a_complex_value_does_not_go_into_a_part():
+    def f(z):
+        y = z.copy()
+        y.real = z
+        return weighted(y)
+
+    with pytest.raises(DtypeError, match="drop its imaginary part"):
+        fg.grad(f)(Z)
+
+
+def test_the_elements_are_assigned_to_in_order():
+    def f(x):
+        y = np.zeros_like(M)
+        z = y + 0 * x[0]
+        z.flat = x
+        return np.sum(z * M)
+
+    expected = np.array([M.ravel()[i::4].sum() for i in range(4)])
+    np.testing.assert_allclose(fg.grad(f)(X), expected, rtol=1e-14)
+
+
 # Views
 
 

@@ -1,9 +1,15 @@
 """Mistakes of the caller: each raises at once, in three lines that say what, where and how else."""
 
+import dataclasses
+import decimal
+import fractions
 import functools
+import importlib
 import math
+import operator
 import pickle
 import re
+import types
 
 import numpy as np
 import pytest
@@ -698,7 +704,7 @@ def test_hash(use):
 
 @pytest.mark.parametrize("name", ["view", "ctypes", "data", "resize", "tofile", "byteswap", "base"])
 def test_attribute_that_needs_a_buffer(name):
-    what, where, fix = in_grad(errors.ArgumentError, lambda x: getattr(x, name))
+    what, where, fix = in_grad(errors.TracerAttributeError, lambda x: getattr(x, name))
     assert f"ndarray.{name} does not work on a traced value" in what
     assert re.search(HERE, where)
     assert f"stop_gradient(x).{name}" in fix
@@ -806,3 +812,323 @@ def test_ufunc_method_without_a_rule(method):
     assert "max" in what
     assert f".{method} has no rule for traced values" in what
     assert re.search(HERE, where)
+
+
+# Arrays of other kinds
+
+
+class Frame:
+    """Speaks one protocol only, as a data frame does."""
+
+    dtype = np.dtype(float)
+    shape = (3,)
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array([1.0, 2.0, 3.0])
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        return NotImplemented
+
+    def __mul__(self, other):
+        return np.asarray(self) * np.asarray(other)
+
+    def to_numpy(self):
+        return np.asarray(self)
+
+
+class Quantity(np.ndarray):
+    """An array with an arithmetic of its own, as one with a unit has."""
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        return NotImplemented
+
+    def __array_function__(self, function, types, args, kwargs):
+        return NotImplemented
+
+
+FOREIGN = {
+    "frame": (Frame(), "Frame", ".to_numpy() of the Frame"),
+    "matrix": (np.eye(3).view(np.matrix), "numpy.matrix", "np.asarray(m)"),
+    "masked": (np.ma.array(X, mask=[0, 1, 0]), "numpy.ma.MaskedArray", "m.filled(0)"),
+    "quantity": (X.view(Quantity), "Quantity", "np.asarray(q)"),
+}
+
+MEETINGS = {
+    "operator": lambda x, m: x * m,
+    "matmul operator": lambda x, m: x @ m,
+    "matmul": lambda x, m: np.matmul(m, x),
+    "ufunc": lambda x, m: np.arctan2(x, m),
+    "ufunc with dtype": lambda x, m: np.add(x, m, dtype=float),
+    "outer": lambda x, m: np.multiply.outer(x, m),
+    "dot": lambda x, m: np.dot(m, x),
+    "where": lambda x, m: np.where(x > 1.0, x, m),
+    "concatenate": lambda x, m: np.concatenate([x, m], axis=None),
+    "assignment": lambda x, m: operator.setitem(np.zeros_like(x), slice(None), m),
+    "comparison": lambda x, m: x == m,
+}
+
+
+@pytest.mark.parametrize("meet", MEETINGS.values(), ids=MEETINGS)
+@pytest.mark.parametrize(("foreign", "name", "instead"), FOREIGN.values(), ids=FOREIGN)
+def test_array_of_another_kind_meets_a_traced_one(foreign, name, instead, meet):
+    what, where, fix = in_grad(errors.DtypeError, lambda x: total(meet(x, foreign)))
+    assert name in what
+    assert re.search(HERE, where)
+    assert instead in fix
+
+
+@pytest.mark.parametrize(("foreign", "name", "instead"), FOREIGN.values(), ids=FOREIGN)
+def test_array_of_another_kind_on_the_left(foreign, name, instead):
+    what, _, fix = in_grad(errors.DtypeError, lambda x: total(foreign * x))
+    assert name in what
+    assert instead in fix
+
+
+@pytest.mark.parametrize(("foreign", "name", "instead"), FOREIGN.values(), ids=FOREIGN)
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda m: fg.grad(total)(m),
+        lambda m: fg.grad(lambda p: total(p["x"]))({"x": X, "m": m}),
+        lambda m: fg.vjp(np.sin, m),
+        lambda m: fg.jvp(np.sin, (m,), (X,)),
+        lambda m: fg.jvp(np.sin, (X,), (m,)),
+        lambda m: fg.vjp(np.sin, X)[1](m),
+    ],
+    ids=["grad", "grad beside others", "vjp", "jvp", "tangent", "cotangent"],
+)
+def test_array_of_another_kind_as_a_leaf(foreign, name, instead, call):
+    what, _, fix = complaint(errors.DtypeError, call, foreign)
+    assert name in what
+    assert instead in fix
+
+
+class Holder:
+    """Can become an array, and nothing else."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.array, dtype)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, c: x * c,
+        lambda x, c: c * x,
+        lambda x, c: np.multiply(c, x),
+        lambda x, c: np.add(0.0, np.multiply(x, c, dtype=float)),
+    ],
+)
+def test_object_that_converts_to_an_array_is_a_constant_operand(f):
+    c = Holder([2.0, 3.0, 4.0])
+    np.testing.assert_array_equal(fg.grad(lambda x: total(f(x, c)))(X), [2.0, 3.0, 4.0])
+
+
+def test_object_that_converts_to_an_array_is_a_constant_argument():
+    c = Holder([2.0, 3.0, 4.0])
+    np.testing.assert_array_equal(fg.grad(lambda x: np.dot(c, x))(X), [2.0, 3.0, 4.0])
+
+
+def test_fraction_times_a_python_float_is_a_float():
+    value, slope = fg.value_and_grad(lambda x: fractions.Fraction(1, 2) * x)(3.0)
+    assert (value, slope) == (1.5, 0.5)
+    assert type(value) is float
+
+
+@pytest.mark.parametrize("factor", [fractions.Fraction(1, 2), decimal.Decimal("0.5")])
+def test_number_that_would_make_an_array_of_objects(factor):
+    what, where, fix = in_grad(errors.DtypeError, lambda x: total(x * factor))
+    assert type(factor).__name__ in what
+    assert re.search(HERE, where)
+    assert "float(" in fix
+
+
+def test_fraction_compares_as_with_an_array():
+    f = fg.grad(lambda x: total(np.where(x > fractions.Fraction(3, 2), x, 0.0)))
+    np.testing.assert_array_equal(f(X), [0.0, 1.0, 1.0])
+
+
+@pytest.mark.parametrize("x", [2.0, X])
+def test_power_modulo(x):
+    with pytest.raises(TypeError, match=r"pow\(\)"):
+        fg.grad(lambda x: total(pow(x, 2, 3)))(x)
+
+
+# Leaves
+
+
+def test_integer_with_too_many_digits_for_a_float():
+    what, _, fix = in_grad(errors.DtypeError, lambda x: x, 10**400)
+    assert "needs a floating-point" in what
+    assert "write a float" in fix
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: fg.vjp(np.sin, x),
+        lambda x: fg.jvp(np.sin, (x,), (x,)),
+        lambda x: fg.linearize(np.sin, x),
+    ],
+)
+def test_transforms_without_allow_int_do_not_suggest_it(call):
+    _, _, fix = complaint(errors.DtypeError, call, np.arange(3))
+    assert "allow_int" not in fix
+    assert "close over it" in fix
+
+
+@dataclasses.dataclass
+class Params:
+    w: float = 1.0
+
+
+class Weights(dict):
+    pass
+
+
+@pytest.mark.parametrize(
+    "leaf", [Params(), types.SimpleNamespace(w=1.0), Weights(w=1.0), [Weights(w=X)]]
+)
+def test_object_that_is_no_pytree_node(leaf):
+    name = type(leaf[0] if type(leaf) is list else leaf).__name__
+    _, where, fix = in_grad(errors.DtypeError, lambda p: 1.0, leaf)
+    assert "argument 0" in where
+    assert f"make {name} a node" in fix
+    assert "funcgrad.pytree" in fix
+    assert f"funcgrad.tree.register({name}" in fix
+
+
+# Attributes and elements
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "instead"),
+    [
+        ("shape", (3, 1), "y.reshape(shape)"),
+        ("dtype", float, "y.astype(dtype)"),
+        ("T", X, "y[...] = v"),
+        ("imag", X, "y.astype(complex)"),
+    ],
+)
+def test_attribute_that_cannot_be_assigned_to(name, value, instead):
+    what, where, fix = in_grad(
+        errors.TracerAttributeError, lambda x: setattr(x.copy(), name, value)
+    )
+    assert f".{name}" in what
+    assert re.search(HERE, where)
+    assert instead in fix
+
+
+def test_deleting_an_element():
+    _, where, fix = in_grad(errors.ArgumentError, lambda x: operator.delitem(x.copy(), 0))
+    assert re.search(HERE, where)
+    assert "np.delete" in fix
+
+
+@pytest.mark.parametrize("index", [0, slice(None)])
+@pytest.mark.parametrize(
+    "make", [lambda x: np.zeros_like(x, dtype=int), lambda x: fg.numpy.zeros(3, int)]
+)
+def test_assignment_to_an_array_of_integers(make, index):
+    def f(x):
+        y = make(x)
+        y[index] = x[index]
+        return total(y)
+
+    what, where, fix = in_grad(errors.DtypeError, f)
+    assert "dtype has no derivative" in what
+    assert "array of int" in what
+    assert re.search(HERE, where)
+    assert "dtype=int" in fix
+
+
+def test_indexing_twice_in_an_assignment():
+    def f(x):
+        a = np.zeros_like(np.outer(x, x))
+        a[0][1] = x[0]
+        return total(a)
+
+    what, where, fix = in_grad(errors.MutationError, f)
+    assert "share memory" in what
+    assert "a constant array made in the function" in where
+    assert "A[0, 1] = v in place of A[0][1] = v" in fix
+
+
+# Which conversion it was
+
+
+@pytest.mark.parametrize(
+    ("use", "named", "instead"),
+    [
+        (lambda x: np.asarray(x), "np.asarray()", "funcgrad.numpy.asarray"),
+        (lambda x: np.float64(x[0]), "np.float64()", "x.astype(np.float64)"),
+        (lambda x: np.sum([x[0], x[1]]), "numpy.sum", "np.sum(np.stack([a, b]))"),
+        (lambda x: "%.2f" % x[0], "% operator", 'f"{x:.2f}"'),  # noqa: UP031
+        (lambda x: math.exp(x[0]), "float()", "np.exp for math.exp"),
+    ],
+)
+def test_conversion_is_named(use, named, instead):
+    what, _, fix = in_grad(errors.TracerConversionError, use)
+    assert named in what
+    assert instead in fix
+
+
+def test_filling_a_plain_array():
+    _, _, fix = in_grad(errors.TracerConversionError, lambda x: total(np.full(2, x[0])))
+    assert fix == "use funcgrad.numpy.full(shape, x)"
+
+
+def test_filling_an_array_like_a_plain_one():
+    _, _, fix = in_grad(errors.MutationError, lambda x: total(np.full_like(np.ones(2), x[0])))
+    assert fix == "use funcgrad.numpy.full(shape, x)"
+
+
+def test_conversion_in_an_installed_package(tmp_path, monkeypatch):
+    package = tmp_path / "site-packages" / "converts_all.py"
+    package.parent.mkdir()
+    package.write_text("import numpy as np\ndef convert(x):\n    return np.asarray(x)\n")
+    monkeypatch.syspath_prepend(str(package.parent))
+    convert = importlib.import_module("converts_all").convert
+    what, where, fix = in_grad(errors.TracerConversionError, lambda x: total(convert(x)))
+    assert "converts_all would make one of it" in what
+    assert re.search(HERE + r", through converts_all\.py:3;", where)
+    assert "NumPy functions" in fix
+
+
+def test_conversion_of_an_escaped_value_says_that_it_escaped():
+    kept = []
+    fg.grad(lambda x: total([kept.append(x * x), x][1]))(X)
+    for use in (np.asarray, lambda t: operator.setitem(t, 0, 1.0), lambda t: t.item()):
+        assert "escaped" in complaint(errors.TracerLeakError, use, kept[0])[0]
+
+
+# Lists that NumPy would make something else of
+
+
+@pytest.mark.parametrize(
+    ("extra", "kind"), [(None, "objects"), ("1", "<U1"), (fractions.Fraction(1, 2), "objects")]
+)
+@pytest.mark.parametrize("make", [fg.numpy.array, fg.numpy.asarray])
+def test_list_with_something_that_is_no_number(make, extra, kind):
+    what, where, fix = in_grad(errors.DtypeError, lambda x: total(make([x[0], extra])))
+    assert f"array of {kind}" in what
+    assert re.search(HERE, where)
+    assert "numbers" in fix
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.concatenate([x, np.array([1, 2], object)]).sum(),
+        lambda x: np.sum(np.where([True, False], x, np.array([1, 2], object))),
+        lambda x: np.stack([x[0], None])[0] * 1.0,
+    ],
+)
+def test_objects_beside_a_traced_value(f):
+    x = np.ones(2)
+    for transform in (fg.grad(f), lambda x: fg.jvp(f, (x,), (x,)), lambda x: fg.linearize(f, x)):
+        with pytest.raises(errors.DtypeError, match="array of objects"):
+            transform(x)

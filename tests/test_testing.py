@@ -104,6 +104,39 @@ def test_values_far_below_one_step_pass():
     check_grads(np.log, (np.array([1e-3, 1.0]),), order=1)
 
 
+@pytest.mark.parametrize(
+    ("f", "x"),
+    [
+        (np.sqrt, 1e-8),
+        (np.sqrt, np.array([1e-8, 1.0, 1e-4])),
+        (lambda x: np.sum(np.sqrt(x)), np.array([1e-8, 1.0])),
+        (np.log, 1e-7),
+        (np.arcsin, 1 - 1e-6),
+        (np.sqrt, np.float32(1e-6)),
+    ],
+)
+def test_points_next_to_the_edge_of_the_domain_pass(f, x):
+    with np.errstate(divide="ignore"):
+        check_grads(f, (x,))
+
+
+def test_a_wrong_derivative_next_to_the_edge_of_the_domain_is_found():
+    def f_jvp(args, dots):
+        return np.sqrt(*args), dots[0] * 0.51 / np.sqrt(*args)
+
+    with pytest.raises(GradientCheckError, match="JVP of sqrt is wrong: 641"):
+        check_jvp(np.sqrt, f_jvp, (1e-8,))
+
+
+@pytest.mark.parametrize(("f", "x"), [(np.sqrt, 0.0), (np.arcsin, 1.0)])
+def test_a_point_on_the_edge_of_the_domain_cannot_be_checked(f, x):
+    with (
+        np.errstate(all="ignore"),
+        pytest.raises(GradientCheckError, match="cannot be checked: it is inf, and differences"),
+    ):
+        check_grads(f, (x,))
+
+
 # check_grads finds
 
 
@@ -227,6 +260,7 @@ def test_check_vjp_finds_a_cotangent_of_another_dtype():
         (np.abs, 1e-4, 1.0),  # next to a kink
         (np.abs, -1e-4, -1.0),
         (np.log, 1e-3, 1000.0),  # the first steps leave the domain
+        (np.log, 1e-8, 1e8),  # the usual steps all do
         (lambda x: np.sin(50 * x), 1.0, 48.248301424605664),
         (lambda x: np.real(np.exp(1j * x)), 0.5, -0.479425538604203),
         (lambda x: np.linalg.norm(np.array([x, 3.0])), 4.0, 0.8),
@@ -259,6 +293,21 @@ def test_numerical_jvp_keeps_the_structure():
 def test_a_bare_array_is_refused():
     with pytest.raises(ArgumentError, match="args of check_grads must be a tuple or list"):
         check_grads(np.sin, X)
+
+
+@pytest.mark.parametrize(
+    ("argument", "call"),
+    [
+        ("f of check_grads", lambda: check_grads(3, (1.0,))),
+        ("f of check_jvp", lambda: check_jvp(3, np.sin, (1.0,))),
+        ("f_jvp of check_jvp", lambda: check_jvp(np.sin, 3, (1.0,))),
+        ("f_vjp of check_vjp", lambda: check_vjp(np.sin, 3, (1.0,))),
+        ("f of numerical_jvp", lambda: numerical_jvp(3, (1.0,), (1.0,))),
+    ],
+)
+def test_what_is_no_function_is_refused(argument, call):
+    with pytest.raises(ArgumentError, match=f"{argument} must be a function, got int 3"):
+        call()
 
 
 def test_arguments_without_a_float_are_refused():

@@ -18,7 +18,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import funcgrad.tree as tree
-from funcgrad.errors import ArgumentError, DtypeError, ShapeError, TreeMismatchError
+from funcgrad.errors import (
+    ArgumentError,
+    DeepTreeError,
+    DtypeError,
+    ShapeError,
+    TreeMismatchError,
+)
 
 
 class Point(NamedTuple):
@@ -677,12 +683,62 @@ def test_unflatten_wants_the_structure_first():
     )
 
 
+@pytest.mark.parametrize("name", ["map", "map_with_path", "reduce"])
+def test_the_function_comes_first(name):
+    with pytest.raises(ArgumentError) as caught:
+        getattr(tree, name)({"a": 1}, np.sum)
+    assert_words(
+        caught,
+        f"tree.{name} takes the function first",
+        "its first argument is of type dict",
+        f"tree.{name}(f, tree)",
+    )
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        tree.flatten,
+        tree.leaves_with_path,
+        lambda x: tree.map(str, x),
+        lambda x: tree.map(lambda a, b: a, x, x),
+        lambda x: tree.flatten(x, is_leaf=lambda node: node == 3),
+        lambda x: tree.check_match(tree.structure([1]), x, what="...", where="..."),
+    ],
+)
+def test_trees_that_contain_themselves_are_told(f):
+    inner: Any = {"b": 1}
+    inner["c"] = ([2], inner)
+    with pytest.raises(DeepTreeError) as caught:
+        f([(), inner])
+    assert_words(
+        caught,
+        "the tree contains itself",
+        "[1]['c'][1] is the object at [1]",
+        "put a copy there, or leave it out",
+    )
+
+
+def test_one_object_at_two_places_is_fine():
+    inner = [1, 2]
+    assert tree.leaves({"a": inner, "b": [inner, inner]}) == [1, 2] * 3
+
+
+def test_a_recursion_error_of_the_users_function_is_left_alone():
+    def endless(x):
+        return endless(x)
+
+    with pytest.raises(RecursionError) as caught:
+        tree.map(endless, {"a": 1})
+    assert not isinstance(caught.value, DeepTreeError)
+
+
 def test_deep_trees_raise_recursion_error():
     x: Any = 1.0
     for _ in range(100_000):
         x = [x]
     for f in (tree.leaves, lambda x: tree.map(str, x), tree.leaves_with_path):
-        with pytest.raises(RecursionError):
+        with pytest.raises(RecursionError, match="the tree is nested too deeply"):
             f(x)
     shallow: Any = 1.0
     for _ in range(200):
@@ -1204,7 +1260,7 @@ def test_the_files_import_only_those_before_them():
     import ast
     import pathlib
 
-    order = ["paths", "content", "order", "containers", "mismatch", "treedef"]
+    order = ["paths", "content", "order", "containers", "depth", "mismatch", "treedef"]
     order += ["operations", "regroup", "classes", "ravel", "__init__"]
     folder = pathlib.Path(tree.__file__).parent
     assert {path.stem for path in folder.glob("*.py")} == set(order)

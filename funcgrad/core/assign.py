@@ -28,7 +28,16 @@ from funcgrad.core.primitive import FUNCTIONS
 from funcgrad.core.zero import shape_of
 from funcgrad.errors import MutationError, ShapeError, describe, is_ours, user_line
 
-__all__ = ["ARGUMENT", "Alias", "assign", "link", "move", "update", "use_constant_trace"]
+__all__ = [
+    "ARGUMENT",
+    "Alias",
+    "assign",
+    "link",
+    "move",
+    "name_part",
+    "update",
+    "use_constant_trace",
+]
 
 _ndarray = np.ndarray
 
@@ -131,6 +140,18 @@ def link(view: Any, base: Any, params: Any) -> None:
         alias.add(view)
 
 
+def name_part(view: Any, base: TracerBase, name: str) -> None:
+    """Note that `view`, just made, is the part of `base` of that name, so that it can be written.
+
+    Where they share no memory there is nothing to note.
+    """
+    alias = base._alias
+    if alias is None or alias is ARGUMENT or view is base:
+        return
+    if isinstance(view, TracerBase) and view._alias is alias:
+        alias.members[-1] = Member(view, base, name)
+
+
 def _shares(below: Any, above: Any) -> bool:
     owner = below.base
     if owner is above or below is above:
@@ -181,9 +202,14 @@ def _sharing(handle: TracerBase, other: TracerBase) -> MutationError:
         "these two share memory, and one of them was assigned to in place, which would have to "
         "change both",
         where=f"{user_line()}; {_named(handle)}: {describe(concrete(handle))}, and "
-        f"{_named(other)}: {describe(concrete(other))}, traced by {handle._trace.origin}",
-        fix="copy one of them first: v = y[1:].copy(). Or use y = funcgrad.at(y)[i].set(v)",
+        f"{_named(other)}: {traced_here(other)}",
+        fix="copy one of them first: v = y[1:].copy(). Or use y = funcgrad.at(y)[i].set(v)"
+        if _named(handle) != _NAMELESS
+        else "index once: A[0, 1] = v in place of A[0][1] = v. Or copy one of them first",
     )
+
+
+_NAMELESS = "an array without a name"
 
 
 def _named(tracer: TracerBase) -> str:
@@ -195,11 +221,14 @@ def _named(tracer: TracerBase) -> str:
         for name, value in frame.f_locals.items():
             if value is tracer:
                 return f"{name!r}"
-    return "an array without a name"
+    return _NAMELESS
 
 
 def assign(handle: TracerBase, index: Any, value: Any) -> None:
-    """Do ``handle[index] = value`` as a functional update, and move the handle on."""
+    """Do ``handle[index] = value`` as a functional update, and move the handle on.
+
+    An `index` that is a string names a part: ``handle.real = value``.
+    """
     alias = handle._alias
     view = None
     others: list[TracerBase] = []
@@ -210,9 +239,16 @@ def assign(handle: TracerBase, index: Any, value: Any) -> None:
             view = value
         others = alias.others(handle, view)
     check_assignable(handle, others)
-    move(handle, FUNCTIONS[operator.setitem](handle, value, index=index))
+    move(handle, _written(handle, value, index))
     if view is not None:
         view._trace = StaleTrace(_sharing(handle, view), view._trace)
+
+
+def _written(handle: TracerBase, value: Any, index: Any) -> Any:
+    """Return the value of `handle` with `value` at `index`, or in the part of that name."""
+    if type(index) is str:
+        return FUNCTIONS[setattr](handle, value, index)
+    return FUNCTIONS[operator.setitem](handle, value, index=index)
 
 
 def update(handle: TracerBase, new: Any, operand: Any) -> TracerBase:
@@ -257,7 +293,7 @@ def update(handle: TracerBase, new: Any, operand: Any) -> TracerBase:
     move(handle, new)
     if base is not None and alias is not None:
         check_assignable(base, [])
-        move(base, FUNCTIONS[operator.setitem](base, new, index=index))
+        move(base, _written(base, new, index))
         base._alias = handle._alias = alias  # they still share, as far as the user can see
         alias.written = base._value, handle._value, index
     if view is not None:
@@ -295,6 +331,7 @@ class StaleTrace(Trace):
         self.level = sys.maxsize  # above all others, so that it is asked whatever the operation
         self.origin = before.origin
         self.holder = None
+        self.ended = True
         self.error = error
 
     def escaped(self, *_: Any) -> NoReturn:

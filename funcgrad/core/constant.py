@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core import assign
+from funcgrad.core.elementwise import Elementwise
 from funcgrad.core.level import Origin, Trace, is_tracing
-from funcgrad.core.primitive import Elementwise, Primitive
+from funcgrad.core.primitive import Primitive
 from funcgrad.core.tracer import Tracer, unwrap
 
 __all__ = ["CONSTANT", "assignable"]
@@ -27,6 +28,7 @@ class ConstantTrace(Trace):
     __slots__ = ()
 
     def __init__(self) -> None:
+        self.ended = False
         self.level = 0
         self.origin = Origin("constant", None)
         self.holder = None

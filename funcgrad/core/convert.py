@@ -6,7 +6,6 @@ Python float stays weakly typed, so an update with it does not turn float32 arra
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,8 @@ import numpy as np
 from funcgrad.core.level import TracerBase, concrete
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.zero import dtype_of, fit, shape_of
-from funcgrad.errors import DtypeError
 
-__all__ = ["like", "python_number", "refuse_kind", "zeros_like"]
+__all__ = ["like", "python_number", "zeros_like"]
 
 
 def _python_number(x: Any) -> Any:
@@ -44,22 +42,6 @@ def python_number_vjp(primals: Any, out: Any) -> Any:
         return fit(out_bar, (), dtype)
 
     return python_number_pullback
-
-
-def refuse_kind(value: Any, where: Callable[[], str]) -> None:
-    """Raise for the two kinds of array whose operators do not mean what those of arrays do."""
-    for base in type(value).__mro__:
-        if base is np.matrix or (base.__name__ == "MaskedArray" and "numpy" in base.__module__):
-            matrix = base is np.matrix
-            raise DtypeError(
-                f"a numpy.{'matrix' if matrix else 'ma.MaskedArray'} cannot be differentiated: "
-                f"{'x * y' if matrix else 'every operation'} means something else for it than "
-                "for an array",
-                where=where(),
-                fix="use np.asarray(x), and x @ y for the matrix product"
-                if matrix
-                else "use x.filled(0) with np.where, or the where= of np.sum and others",
-            )
 
 
 def zeros_like(primal: Any) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.core.foreign import argument
 from funcgrad.core.level import TracerBase, concrete, top_trace, traced_here
 from funcgrad.core.primitive import FUNCTIONS, UFUNCS, store
 from funcgrad.errors import MissingRuleError, MutationError, user_line
@@ -44,7 +45,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
     elif len(inputs) == 1:
         result = trace.unary(primitive, fun, *inputs)
     else:
-        x, y = (np.asanyarray(a) if isinstance(a, list | tuple) else a for a in inputs)
+        x, y = (np.asanyarray(a) if isinstance(a, list | tuple) else argument(a) for a in inputs)
         result = trace.binary(primitive, fun, x, y)
     if where is not True:
         # There `out` stays as it was, and without `out` NumPy leaves whatever was in memory:
@@ -59,7 +60,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
 def _call_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Any) -> Any:
     if method == "outer":
         # Python numbers become arrays here, of float64 whatever the other argument is.
-        x, y = (np.reshape(a, np.shape(a)) for a in inputs)
+        x, y = (np.reshape(a, np.shape(a)) for a in map(argument, inputs))
         return ufunc(np.reshape(x, x.shape + (1,) * y.ndim), y, **kwargs)
     if method == "at":
         if isinstance(inputs[0], TracerBase):
@@ -89,12 +90,22 @@ def call_function(fun: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     raise missing(f"{module}.{getattr(fun, '__name__', fun)}", (*args, *kwargs.values()))
 
 
+# Other packages' ufuncs that have a counterpart here.
+_INSTEAD = {
+    "ufunc expit": "funcgrad.nn.functional.sigmoid",
+    "ufunc log_expit": "funcgrad.nn.functional.log_sigmoid",
+}
+
+
 def missing(name: str, args: tuple[Any, ...]) -> MissingRuleError:
     """Make the error for a function that nobody answers for."""
+    instead = _INSTEAD.get(name)
     return MissingRuleError(
         f"{name} has no rule for traced values",
         where=f"{user_line()}; {_operands(args)}",
-        fix="write it with functions that have one, or add the rule: "
+        fix=f"use {instead}"
+        if instead
+        else "write it with functions that have one, or add the rule: "
         "docs/how-to/add-a-primitive.md",
     )
 

@@ -8,6 +8,7 @@ while the function runs, so that writing to one is an error; memory does not gro
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,10 @@ __all__ = ["Holder"]
 _ndarray = np.ndarray
 # Copying this many bytes takes about a microsecond, as does tracing an operation.
 _SMALL = 16384
+# Who holds each locked array, by its id. A nested trace may use what the outer one keeps, and
+# another thread too: the last to let go of it makes it writeable again.
+_holders: dict[int, list[Holder]] = {}
+_guard = threading.Lock()
 
 
 class Holder:
@@ -60,18 +65,28 @@ class Holder:
             chain.append(chain[-1].base)
         if not chain[-1].flags.owndata:  # memory that NumPy does not own: no way back
             return not any(part.flags.writeable for part in chain)
-        for part in chain:
-            if part.flags.writeable:
-                part.flags.writeable = False
-                self.locked.append(part)
+        with _guard:
+            for part in chain:
+                holders = _holders.get(id(part))
+                if holders is None:
+                    if not part.flags.writeable:
+                        continue  # by the user's own wish
+                    part.flags.writeable = False
+                    holders = _holders[id(part)] = []
+                if self not in holders:
+                    holders.append(self)
+                    self.locked.append(part)
         return True
 
     def release(self, error: BaseException | None, origin: object) -> None:
         """Make what was locked writeable again; explain `error` if it came from the lock."""
         if not self.locked:
             return
-        while self.locked:  # owners before their views, which may not be writeable without them
-            self.locked.pop().flags.writeable = True
+        with _guard:
+            # A view may be writeable only if what it is a view of is, which is locked after it.
+            for part in sorted(self.locked, key=_depth):
+                self._unlock(part)
+            self.locked.clear()
         if type(error) is ValueError and "read-only" in str(error):
             raise MutationError(
                 "a plain array was assigned to in place after a traced operation had used it; "
@@ -80,6 +95,28 @@ class Holder:
                 fix="assign to a copy: buffer = buffer.copy(), or make the array with "
                 "funcgrad.numpy.zeros",
             ) from error
+
+    def _unlock(self, part: Any) -> None:
+        holders = _holders[id(part)]
+        holders.remove(self)
+        if holders:
+            return
+        owners = _holders.get(id(part.base))
+        if owners is None:
+            del _holders[id(part)]
+            part.flags.writeable = True
+        else:  # a view of what another trace still holds, which will see to both
+            holders.append(owners[0])
+            owners[0].locked.append(part)
+
+
+def _depth(array: Any) -> int:
+    """Return how many arrays lie between `array` and the owner of its memory."""
+    depth = 0
+    while type(array.base) is _ndarray:
+        array = array.base
+        depth += 1
+    return depth
 
 
 def _last_line(error: BaseException) -> str:

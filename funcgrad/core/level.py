@@ -26,7 +26,8 @@ from funcgrad.errors import (
 )
 
 if TYPE_CHECKING:
-    from funcgrad.core.primitive import Elementwise, Primitive
+    from funcgrad.core.elementwise import Elementwise
+    from funcgrad.core.primitive import Primitive
 
 __all__ = [
     "FIX_ASSIGNMENT",
@@ -52,17 +53,34 @@ _active = threading.local()
 class Origin:
     """The transform call that a trace belongs to, for messages: ``grad(loss) at train.py:41``."""
 
-    __slots__ = ("code", "line", "name", "transform")
+    # What it takes to say it, as it is made at every call and hardly ever said.
+    __slots__ = ("code", "fun", "instruction", "transform")
 
-    def __init__(self, transform: str, fun: Any, code: CodeType | None = None, line: int = 0):
+    def __init__(
+        self, transform: str, fun: Any, code: CodeType | None = None, instruction: int = 0
+    ):
         self.transform = transform
-        self.name = getattr(fun, "__name__", type(fun).__name__)
+        self.fun = fun
         self.code = code
-        self.line = line
+        self.instruction = instruction
+
+    @property
+    def name(self) -> str:
+        """The name of the function."""
+        name: str = getattr(self.fun, "__name__", type(self.fun).__name__)
+        return name
 
     def __str__(self) -> str:
-        at = "" if self.code is None else f" at {location(self.code, self.line)}"
-        return f"{self.transform}({self.name}){at}"
+        return f"{self.transform}({self.name}){self._place()}"
+
+    def _place(self) -> str:
+        if self.code is None:
+            return ""
+        line = self.code.co_firstlineno
+        for start, end, number in self.code.co_lines():
+            if start <= self.instruction < end and number is not None:
+                line = number
+        return f" at {location(self.code, line)}"
 
 
 def escaped(origin: Origin, *_: Any) -> NoReturn:
@@ -91,12 +109,13 @@ class Trace:
     Used as a context manager: tracers made by it are valid inside the ``with`` block only.
     """
 
-    __slots__ = ("holder", "level", "origin")
+    __slots__ = ("ended", "holder", "level", "origin")
 
     # Whether what an operation keeps is used after the function has returned.
     outlives = False
 
     def __init__(self, origin: Origin):
+        self.ended = False
         self.level = _next_level()
         self.origin = origin
         self.holder: Holder | None = None
@@ -114,6 +133,7 @@ class Trace:
         traceback: TracebackType | None,
     ) -> None:
         _active.depth -= 1
+        self.ended = True
         self.close()
         if self.holder is not None:
             self.holder.release(error, self.origin)
@@ -140,6 +160,15 @@ class Trace:
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Carry out `primitive` on arguments of which at least one is a tracer of this trace."""
         raise NotImplementedError
+
+    def part(
+        self, primitive: Primitive, x: Any, index: Any, scatter: Callable[[Any, Any, Any], Any]
+    ) -> Any:
+        """Short path of `process` for ``x[index]`` with slices and integers.
+
+        ``scatter(out_bar, shape, index)`` is the pullback.
+        """
+        return self.process(primitive, (x,), {"index": index})
 
     def unary(self, primitive: Elementwise, fun: Callable[[Any], Any], x: Any) -> Any:
         """Short path of `process` for an elementwise function of one argument."""
@@ -208,4 +237,7 @@ def concrete(value: Any) -> Any:
 
 def traced_here(tracer: TracerBase) -> str:
     """Describe a tracer for a message: ``float64[3], traced by grad(loss) at train.py:41``."""
-    return f"{describe(concrete(tracer))}, traced by {tracer._trace.origin}"
+    what = describe(concrete(tracer))
+    if tracer._trace.level == 0:
+        return f"{what}, a constant array made in the function"
+    return f"{what}, traced by {tracer._trace.origin}"

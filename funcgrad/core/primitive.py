@@ -6,9 +6,8 @@ is static is a keyword. `bind` hands the call to the trace of the highest level 
 arguments, or runs the forward function when nothing is traced. The registries say which NumPy
 function, ufunc or operator a primitive answers for; `funcgrad.core.dispatch` reads them.
 
-Two kinds: `Primitive` takes any arguments, with a rule for each mode; `Elementwise` is a ufunc
-whose derivative in each argument is a factor, so one rule serves both modes and has a short
-path of its own through the transforms.
+Ufuncs whose derivative is a factor for each element are a kind of their own:
+`funcgrad.core.elementwise`.
 """
 
 from __future__ import annotations
@@ -18,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.core.foreign import PLAIN, argument
 from funcgrad.core.level import TracerBase, top_trace, traced_here
-from funcgrad.core.zero import dtype_of, guarded, shape_of
+from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import (
     ArgumentError,
     DtypeError,
@@ -33,26 +33,24 @@ __all__ = [
     "DECLARED",
     "FUNCTIONS",
     "UFUNCS",
-    "AddAt",
     "Composed",
-    "Elementwise",
     "Primitive",
     "Sample",
-    "elementwise",
-    "negates",
     "overrides",
-    "passes",
     "primitive",
     "register",
 ]
 
 Rule = Callable[..., Any]
 
+# Statics that the caller may write to.
+_WRITEABLE = frozenset({np.ndarray, list})
+
 # NumPy function, ufunc method or operator -> what answers for it on traced arguments; also ufuncs
 # that are not elementwise, such as np.matmul.
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 # ufunc -> the elementwise primitive for a plain call of it.
-UFUNCS: dict[Any, Elementwise] = {}
+UFUNCS: dict[Any, Any] = {}
 # name -> everything that needs a test sample: primitives, and functions composed of them.
 DECLARED: dict[str, Any] = {}
 
@@ -123,6 +121,8 @@ class Primitive:
         Why there is no derivative, for functions that are piecewise constant.
     may_alias : bool
         The result may share memory with the first argument.
+    linear : bool
+        The tangents go through the operation itself; no rule asks for the values of its arguments.
     """
 
     __slots__ = (
@@ -132,9 +132,9 @@ class Primitive:
         "_statics",
         "_variadic",
         "canonical",
-        "doc",
         "forward",
         "jvp",
+        "linear",
         "may_alias",
         "name",
         "overridden",
@@ -147,13 +147,13 @@ class Primitive:
         self.forward = forward
         self.name = name
         self.may_alias = may_alias
+        self.linear = False
         self.jvp: Rule | None = None
         self.vjp: Rule | None = None
         self.reason: str | None = None
         self.samples: Callable[..., Iterable[Sample]] | None = None
         self.overridden: tuple[Any, ...] = ()
         self.canonical: Callable[..., Any] | None = None
-        self.doc = forward.__doc__
         code = getattr(forward, "__code__", None)
         if code is not None:
             count = code.co_argcount
@@ -172,6 +172,10 @@ class Primitive:
         trace = top_trace(args)
         if trace is None:
             return self.forward(*args, **params)
+        for arg in args:
+            if type(arg) not in PLAIN:
+                args = tuple([arg if type(arg) in PLAIN else argument(arg) for arg in args])
+                break
         return trace.process(self, args, params)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -200,7 +204,9 @@ class Primitive:
         if self.canonical is not None:
             args, params = self.canonical(args, params)
         for name, value in params.items():
-            if isinstance(value, TracerBase):
+            if type(value) in _WRITEABLE:
+                params[name] = value.copy()  # the caller may write to it before the backward pass
+            elif isinstance(value, TracerBase):
                 raise ArgumentError(
                     f"the argument {name!r} of {self.name} cannot be a traced value",
                     where=user_line(),
@@ -239,6 +245,20 @@ class Primitive:
         """Declare the reverse-mode rule."""
         self.vjp = rule
         return rule
+
+    def def_call(self, *functions: Any) -> Callable[[Any], Any]:
+        """Declare the function, of NumPy's own signature, that binds this for NumPy's `functions`.
+
+        For calls that `__call__` cannot translate: with the arrays in a list, or between statics.
+        """
+        self.overridden = (*self.overridden, *functions)
+
+        def declare(call: Any) -> Any:
+            for function in functions:
+                FUNCTIONS[function] = call
+            return call
+
+        return declare
 
     def def_samples(self, generate: Callable[..., Iterable[Sample]]) -> Callable[..., Any]:
         """Declare the calls that the tests make: a generator of `Sample`, given a random one."""
@@ -367,214 +387,9 @@ def primitive(
     return declare
 
 
-def register(made: Any, functions: Sequence[Any]) -> None:
+def register(made: Any, functions: Sequence[Any], registry: dict[Any, Any] = FUNCTIONS) -> None:
     """Enter a primitive under its name and under the functions that it answers for."""
     assert made.name not in DECLARED, f"two primitives named {made.name}"
     DECLARED[made.name] = made
     made.overridden = tuple(functions)
-    for function in functions:
-        (UFUNCS if isinstance(made, Elementwise) else FUNCTIONS)[function] = made
-
-
-class Elementwise(Primitive):
-    """A ufunc of one or two arguments whose derivative in each is an elementwise factor.
-
-    The product of a factor with a tangent and with a cotangent is the same, so one function,
-    ``partial(t, ...)``, serves forward and reverse mode. Its parameters after `t`, of the names
-    `x`, `y` and `out`, say what it needs; nothing else is kept for the backward pass.
-    """
-
-    # Slots are the fastest attributes, and the transforms read these for every operation.
-    __slots__ = (
-        "discrete",
-        "domain",
-        "keep0",
-        "keep1",
-        "needs_x",
-        "needs_y",
-        "nin",
-        "pull0",
-        "pull1",
-        "push0",
-        "push1",
-        "reasons",
-        "safe0",
-        "safe1",
-        "smooth",
-        "ufunc",
-    )
-
-    def __init__(self, ufunc: np.ufunc, *, name: str, domain: Any):
-        super().__init__(ufunc, name=name)
-        self.ufunc = ufunc
-        self.nin = ufunc.nin
-        self.domain = domain
-        self.discrete = False
-        self.smooth = False  # has a derivative in every argument
-        # Whether the derivative in the one argument needs the other.
-        self.needs_x = self.needs_y = False
-        self.reasons: dict[int, str] = {}
-        # For each argument: what to keep; the products of both modes, called with (t, kept); and
-        # that of reverse mode once more, without the test that zero wins, which the short path of
-        # the backward pass makes itself.
-        self.keep0: Any = None
-        self.keep1: Any = None
-        self.pull0: Any = None
-        self.pull1: Any = None
-        self.push0: Any = None
-        self.push1: Any = None
-        self.safe0: Any = None
-        self.safe1: Any = None
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the ufunc: NumPy's dispatch knows `where=`, `dtype=` and `out=`."""
-        return self.ufunc(*args, **kwargs)
-
-    def bind(self, *args: Any, **params: Any) -> Any:
-        """Carry the operation out at the highest level among `args`."""
-        trace = top_trace(args)
-        if trace is None:
-            return self.ufunc(*args)
-        return (
-            trace.unary(self, self.ufunc, *args)
-            if self.nin == 1
-            else trace.binary(self, self.ufunc, *args)
-        )
-
-    def def_partial(self, index: int = 0) -> Callable[[Rule], Rule]:
-        """Declare the product of a (co)tangent with the derivative in argument `index`."""
-
-        def declare(rule: Rule) -> Rule:
-            self._set(index, rule, "pull")
-            self._set(index, rule, "push")
-            return rule
-
-        return declare
-
-    def def_identity(self, index: int = 0, *, negative: bool = False) -> None:
-        """Declare that the derivative in argument `index` is 1, or -1."""
-        for mode in ("pull", "safe", "push"):
-            setattr(self, f"{mode}{index}", negates if negative else passes)
-        self._complete()
-
-    def def_pull(self, index: int = 0) -> Callable[[Rule], Rule]:
-        """Declare the reverse-mode product alone, where complex conjugation makes them differ."""
-
-        def declare(rule: Rule) -> Rule:
-            self._set(index, rule, "pull")
-            return rule
-
-        return declare
-
-    def def_push(self, index: int = 0) -> Callable[[Rule], Rule]:
-        """Declare the forward-mode product alone; it keeps the same residuals as the other."""
-
-        def declare(rule: Rule) -> Rule:
-            self._set(index, rule, "push")
-            return rule
-
-        return declare
-
-    def no_partial(self, index: int, reason: str) -> None:
-        """Declare that the result does not depend smoothly on argument `index`, and why."""
-        self.reasons[index] = reason
-
-    def not_differentiable(self, reason: str) -> None:
-        """Declare that the result carries no derivative, and why."""
-        self.reason = reason
-        self.discrete = True
-
-    def _set(self, index: int, rule: Rule, mode: str) -> None:
-        code = rule.__code__
-        names = code.co_varnames[1 : code.co_argcount]
-        keep = names[0] if len(names) == 1 else _PACK[names] if names else None
-        before = getattr(self, f"keep{index}")
-        assert before is None or before is keep, "both modes keep the same residuals"
-        setattr(self, f"keep{index}", keep)
-        self.needs_x = self.needs_x or (index == 1 and "x" in names)
-        self.needs_y = self.needs_y or (index == 0 and "y" in names)
-        product = _of_kept(rule, len(names))
-        if mode == "pull":
-            setattr(self, f"pull{index}", product)
-            setattr(self, f"safe{index}", guarded(product))
-        else:
-            setattr(self, f"push{index}", guarded(product))
-        self._complete()
-
-    def _complete(self) -> None:
-        self.smooth = self.pull0 is not None and (self.nin == 1 or self.pull1 is not None)
-
-
-class AddAt:
-    """The pullback of ``x[index]`` with a basic index: zeros with `out_bar` at their place.
-
-    The backward pass knows it, and adds to an array of its own instead of making zeros each time.
-
-    Parameters
-    ----------
-    index : basic index
-        Slices, integers, Ellipsis and None: no element is named twice.
-    shape : tuple of int
-        The shape of `x`.
-    scatter : callable
-        ``scatter(out_bar, shape, index)``, the same as an ordinary pullback.
-    """
-
-    __slots__ = ("index", "scatter", "shape")
-
-    def __init__(self, index: Any, shape: tuple[int, ...], scatter: Callable[[Any, Any, Any], Any]):
-        self.index = index
-        self.shape = shape
-        self.scatter = scatter
-
-    def __call__(self, out_bar: Any) -> Any:
-        """Pull back as a function."""
-        return self.scatter(out_bar, self.shape, self.index)
-
-
-def passes(t: Any, kept: Any) -> Any:
-    """Be the product with the derivative 1; the transforms know it and do not call it."""
-    return t
-
-
-def negates(t: Any, kept: Any) -> Any:
-    """Be the product with the derivative -1."""
-    return -t
-
-
-def _of_kept(rule: Rule, count: int) -> Callable[[Any, Any], Any]:
-    """Make ``product(t, kept)`` of a rule with `count` residuals as parameters."""
-    if rule is passes or count == 1:
-        return rule
-    if count == 0:
-        return lambda t, kept: rule(t)
-    return lambda t, kept: rule(t, *kept)
-
-
-# How several residuals are put together, by the names that a rule asks for.
-_PACK: dict[tuple[str, ...], Callable[[Any, Any, Any], Any]] = {
-    ("x", "y"): lambda x, y, out: (x, y),
-    ("x", "out"): lambda x, y, out: (x, out),
-    ("y", "out"): lambda x, y, out: (y, out),
-    ("x", "y", "out"): lambda x, y, out: (x, y, out),
-}
-
-
-def elementwise(
-    ufunc: np.ufunc,
-    *,
-    domain: Any = (-2.0, 2.0),
-    also: tuple[np.ufunc, ...] = (),
-) -> Elementwise:
-    """Declare the primitive of a ufunc whose derivative is an elementwise factor.
-
-    Parameters
-    ----------
-    ufunc : numpy.ufunc
-        Of one or two arguments and one result.
-    domain : pair of float, or one pair for each argument
-        Where the tests draw the arguments from.
-    """
-    made = Elementwise(ufunc, name=ufunc.__name__, domain=domain)
-    register(made, (ufunc, *also))
-    return made
+    registry.update(dict.fromkeys(functions, made))

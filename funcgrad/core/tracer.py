@@ -13,20 +13,20 @@ import math
 import operator
 import sys
 from collections.abc import Callable, Iterator
-from opcode import opname
+from numbers import Rational
 from typing import Any, NoReturn
 
 import numpy as np
 
-from funcgrad.core import assign
-from funcgrad.core.convert import refuse_kind
+from funcgrad.core import assign, exits
 from funcgrad.core.dispatch import call_function, call_ufunc
-from funcgrad.core.level import FIX_ASSIGNMENT, TracerBase, concrete, traced_here
+from funcgrad.core.foreign import PLAIN, argument, number
+from funcgrad.core.level import TracerBase, concrete, traced_here
 from funcgrad.core.primitive import FUNCTIONS, UFUNCS
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import (
     ArgumentError,
-    TracerConversionError,
+    TracerAttributeError,
     UnhashableTracerError,
     user_line,
 )
@@ -34,18 +34,24 @@ from funcgrad.errors import (
 __all__ = ["Tracer", "unwrap"]
 
 _ASTYPE = getattr(np, "astype", np.ndarray.astype)  # NumPy 2.0 has the method alone
-
-# What an operator takes beside tracers; anything else may have its own idea of `x * y`.
-_OPERANDS = {np.ndarray, float, int, bool, complex}
+_MATMUL = np.matmul
 
 
-def _knows(other: Any) -> bool:
-    if isinstance(other, np.ndarray):
-        refuse_kind(other, user_line)
-        return True
-    if isinstance(other, np.generic | TracerBase | list | tuple):
-        return True
-    return getattr(type(other), "__array_ufunc__", None) is not None
+def _operand(self: Tracer, other: Any) -> Any:
+    """Return what an operator computes with, or NotImplemented to let `other` answer.
+
+    Called where the type of `other` is not one of `PLAIN`: it may have its own idea of ``x * y``.
+    """
+    if isinstance(other, list | tuple):
+        return np.asanyarray(other)
+    if isinstance(other, float | int | complex | np.generic | TracerBase):
+        return other
+    if getattr(other, "__array_priority__", 0.0) > 0.0 and not hasattr(other, "__array_ufunc__"):
+        return NotImplemented  # as an ndarray does
+    made = number(argument(other), not isinstance(concrete(self), np.ndarray))
+    if isinstance(made, float) or getattr(type(made), "__array_ufunc__", None) is not None:
+        return made
+    return NotImplemented
 
 
 def _binary(ufunc: Any, op: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
@@ -57,20 +63,17 @@ def _binary(ufunc: Any, op: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
         if kind is Tracer:
             if other._trace.level > trace.level:
                 trace = other._trace
-        elif kind not in _OPERANDS:
-            if kind is list or kind is tuple:
-                other = np.asanyarray(other)
-            elif not _knows(other):
-                return NotImplemented
+        elif kind not in PLAIN:
+            other = _operand(self, other)
+            if other is NotImplemented:
+                return other
         return trace.binary(UFUNCS[ufunc], op, self, other)
 
     def reflected(self: Tracer, other: Any) -> Any:
-        kind = type(other)
-        if kind not in _OPERANDS:
-            if kind is list or kind is tuple:
-                other = np.asanyarray(other)
-            elif not _knows(other):
-                return NotImplemented
+        if type(other) not in PLAIN:
+            other = _operand(self, other)
+            if other is NotImplemented:
+                return other
         return self._trace.binary(UFUNCS[ufunc], op, other, self)
 
     return forward, reflected
@@ -81,7 +84,7 @@ def _comparison(ufunc: Any, op: Callable[[Any, Any], Any]) -> Any:
 
     def forward(self: Tracer, other: Any) -> Any:
         kind = type(other)
-        if kind.__module__ == "builtins" and kind not in _OPERANDS:
+        if kind not in PLAIN and (kind.__module__ == "builtins" or isinstance(other, Rational)):
             return op(concrete(self), other)  # None, a string, ...: no operands, but comparable
         return compare(self, other)
 
@@ -95,9 +98,11 @@ def _square(x: Any) -> Any:
 def _power() -> tuple[Any, Any]:
     power, reflected = _binary(np.power, operator.pow)
 
-    def forward(self: Tracer, other: Any) -> Any:
-        if type(other) is int and other == 2:  # the usual power, with a simpler derivative
+    def forward(self: Tracer, other: Any, modulus: Any = None) -> Any:
+        if type(other) is int and other == 2 and modulus is None:  # with a simpler derivative
             return self._trace.unary(UFUNCS[np.square], _square, self)
+        if modulus is not None:
+            return pow(concrete(self), concrete(other), concrete(modulus))  # raises, of floats
         return power(self, other)
 
     return forward, reflected
@@ -113,22 +118,16 @@ def _in_place(op: Callable[[Any, Any], Any]) -> Any:
     return update
 
 
-def _general_binary(op: Callable[[Any, Any], Any], ufunc: Any) -> tuple[Any, Any]:
-    def forward(self: Tracer, other: Any) -> Any:
-        if isinstance(other, list | tuple):
-            other = np.asanyarray(other)
-        elif type(other) not in _OPERANDS and not _knows(other):
-            return NotImplemented
-        return (FUNCTIONS.get(ufunc) or ufunc)(self, other)
+def _matmul(self: Tracer, other: Any) -> Any:
+    if type(other) not in PLAIN:
+        other = _operand(self, other)
+    return other if other is NotImplemented else FUNCTIONS[_MATMUL](self, other)
 
-    def reflected(self: Tracer, other: Any) -> Any:
-        if isinstance(other, list | tuple):
-            other = np.asanyarray(other)
-        elif type(other) not in _OPERANDS and not _knows(other):
-            return NotImplemented
-        return (FUNCTIONS.get(ufunc) or ufunc)(other, self)
 
-    return forward, reflected
+def _reflected_matmul(self: Tracer, other: Any) -> Any:
+    if type(other) not in PLAIN:
+        other = _operand(self, other)
+    return other if other is NotImplemented else FUNCTIONS[_MATMUL](other, self)
 
 
 def _unary(ufunc: Any, op: Callable[[Any], Any]) -> Any:
@@ -167,10 +166,18 @@ class Tracer(TracerBase):
         """The shape of the array; ``()`` for a number."""
         return shape_of(self._value)
 
+    @shape.setter
+    def shape(self, value: Any) -> None:
+        raise exits.assignment_error(self, "shape", "write y = y.reshape(shape)")
+
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype of the array; float64 or complex128 for a Python number."""
         return dtype_of(self._value)
+
+    @dtype.setter
+    def dtype(self, value: Any) -> None:
+        raise exits.assignment_error(self, "dtype", "write y = y.astype(dtype)")
 
     @property
     def ndim(self) -> int:
@@ -196,9 +203,20 @@ class Tracer(TracerBase):
         return self.size * self.itemsize
 
     @property
+    def device(self) -> Any:
+        """Where the array lives: ``"cpu"``, as NumPy says."""
+        return getattr(concrete(self), "device", "cpu")
+
+    @property
     def T(self) -> Any:
         """The transposed array."""
         return np.transpose(self)
+
+    @T.setter
+    def T(self, value: Any) -> None:
+        raise exits.assignment_error(
+            self, "T", "write y = y.T, or y[...] = v to assign the elements"
+        )
 
     @property
     def mT(self) -> Any:
@@ -207,20 +225,46 @@ class Tracer(TracerBase):
             raise ValueError("matrix transpose with ndim < 2 is undefined")
         return np.swapaxes(self, -1, -2)
 
+    @mT.setter
+    def mT(self, value: Any) -> None:
+        raise exits.assignment_error(
+            self, "mT", "write y = y.mT, or y[...] = v to assign the elements"
+        )
+
     @property
     def real(self) -> Any:
-        """The real part."""
-        return np.real(self)
+        """The real part, which may be assigned to where the array may."""
+        part = np.real(self)
+        assign.name_part(part, self, "real")
+        return part
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        assign.assign(self, "real" if self.dtype.kind == "c" else ..., value)
 
     @property
     def imag(self) -> Any:
-        """The imaginary part."""
-        return np.imag(self)
+        """The imaginary part, which may be assigned to where a complex array may."""
+        part = np.imag(self)
+        assign.name_part(part, self, "imag")
+        return part
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        if self.dtype.kind != "c":
+            raise exits.assignment_error(
+                self, "imag", "make the array complex: y = y.astype(complex)"
+            )
+        assign.assign(self, "imag", value)
 
     @property
     def flat(self) -> Any:
         """The elements in order, to iterate over or to index."""
         return np.ravel(self)
+
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        np.put(self, np.arange(self.size), value)  # type: ignore[arg-type]
 
     def __len__(self) -> int:
         shape = self.shape
@@ -284,13 +328,13 @@ class Tracer(TracerBase):
                 if type(x) is Tracer:
                     if x._trace.level > trace.level:
                         trace = x._trace
-                elif isinstance(x, list | tuple):
-                    x = np.asanyarray(x)
+                elif type(x) not in PLAIN:
+                    x = np.asanyarray(x) if isinstance(x, list | tuple) else argument(x)
                 if type(y) is Tracer:
                     if y._trace.level > trace.level:
                         trace = y._trace
-                elif isinstance(y, list | tuple):
-                    y = np.asanyarray(y)
+                elif type(y) not in PLAIN:
+                    y = np.asanyarray(y) if isinstance(y, list | tuple) else argument(y)
                 return trace.binary(primitive, ufunc, x, y)
         return call_ufunc(ufunc, method, inputs, kwargs)
 
@@ -307,13 +351,13 @@ class Tracer(TracerBase):
     __floordiv__, __rfloordiv__ = _binary(np.floor_divide, operator.floordiv)
     __mod__, __rmod__ = _binary(np.remainder, operator.mod)
     __pow__, __rpow__ = _power()
-    __matmul__, __rmatmul__ = _general_binary(operator.matmul, np.matmul)
+    __matmul__, __rmatmul__ = _matmul, _reflected_matmul
     __eq__ = _comparison(np.equal, operator.eq)
     __ne__ = _comparison(np.not_equal, operator.ne)
-    __lt__, _ = _binary(np.less, operator.lt)
-    __le__, _ = _binary(np.less_equal, operator.le)
-    __gt__, _ = _binary(np.greater, operator.gt)
-    __ge__, _ = _binary(np.greater_equal, operator.ge)
+    __lt__ = _comparison(np.less, operator.lt)
+    __le__ = _comparison(np.less_equal, operator.le)
+    __gt__ = _comparison(np.greater, operator.gt)
+    __ge__ = _comparison(np.greater_equal, operator.ge)
     __neg__ = _unary(np.negative, operator.neg)
     __pos__ = _unary(np.positive, operator.pos)
     __abs__ = _unary(np.absolute, operator.abs)
@@ -328,20 +372,25 @@ class Tracer(TracerBase):
     __imatmul__ = _in_place(operator.matmul)
 
     def __divmod__(self, other: Any) -> Any:
-        if type(other) not in _OPERANDS and not _knows(other):
-            return NotImplemented
-        return self // other, self % other
+        other = _operand(self, other)
+        return other if other is NotImplemented else (self // other, self % other)
 
     def __rdivmod__(self, other: Any) -> Any:
-        if type(other) not in _OPERANDS and not _knows(other):
-            return NotImplemented
-        return other // self, other % self
+        other = _operand(self, other)
+        return other if other is NotImplemented else (other // self, other % self)
 
     def __getitem__(self, index: Any) -> Any:
         return FUNCTIONS[operator.getitem](self, index=index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         assign.assign(self, index, value)
+
+    def __delitem__(self, index: Any) -> None:
+        raise ArgumentError(
+            "the elements of an array cannot be deleted",
+            where=f"{user_line()}; {traced_here(self)}",
+            fix="write y = np.delete(y, i), or y = y[1:]",
+        )
 
     # Methods of numpy.ndarray. Those that NumPy spells as a function go there.
 
@@ -353,7 +402,6 @@ class Tracer(TracerBase):
     argsort = _method("argsort")
     choose = _method("choose")
     clip = _method("clip")
-    conj = conjugate = _method("conjugate")
     cumprod = _method("cumprod")
     cumsum = _method("cumsum")
     diagonal = _method("diagonal")
@@ -374,6 +422,12 @@ class Tracer(TracerBase):
     take = _method("take")
     trace = _method("trace")
     var = _method("var")
+
+    def conj(self) -> Any:
+        """Return the complex conjugate; of a real array that is the array itself, no copy."""
+        return np.conjugate(self) if self.dtype.kind == "c" else self
+
+    conjugate = conj
 
     def reshape(self, *shape: Any, order: Any = "C", copy: bool | None = None) -> Any:
         """Return the array with another shape, given as a tuple or as several integers."""
@@ -440,24 +494,7 @@ class Tracer(TracerBase):
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         if self._trace.level == 0:
             return self._as_plain(*args, **kwargs)
-        use = _use(sys._getframe(1))
-        if use == "index":
-            raise self._conversion(
-                "a traced value cannot be the index of a plain NumPy array",
-                "use integers: np.floor(x).astype(int) gives plain ones. A mask is made by a "
-                "comparison, which gives plain booleans",
-            )
-        if use == "assignment":
-            raise self._conversion(
-                "a plain NumPy array cannot be assigned, or be indexed by, a traced value",
-                FIX_ASSIGNMENT,
-            )
-        raise self._conversion(
-            "a plain NumPy array cannot hold a traced value",
-            "use funcgrad.numpy.array or funcgrad.numpy.asarray, or join the parts with np.stack; "
-            "to assign it into an array, make that one with np.zeros_like(x) or "
-            "funcgrad.numpy.zeros",
-        )
+        raise exits.array_error(self, sys._getframe(1), args[0] if args else kwargs.get("dtype"))
 
     def _as_plain(self, dtype: Any = None, copy: bool | None = None) -> Any:
         """Return a constant as an array; without a copy it is read-only, as others may hold it."""
@@ -471,26 +508,17 @@ class Tracer(TracerBase):
         """Return the value if it is a constant; raise for one that has a derivative to lose."""
         if self._trace.level == 0:
             return self._value
-        raise self._conversion(what, fix)
+        raise exits.conversion_error(self, what, fix)
 
     def __float__(self) -> float:
-        return float(
-            self._plain(
-                "float() of a traced value, also by a function of the math module, would lose "
-                "its derivative",
-                "use the NumPy function (np.sin for math.sin), keep the array, or write "
-                "float(funcgrad.stop_gradient(x)) if no derivative is wanted",
-            )
-        )
+        if self._trace.level == 0:
+            return float(self._value)
+        raise exits.float_error(self, sys._getframe(1))
 
     def __int__(self) -> int:
-        return int(
-            self._plain(
-                "int() of a traced value would lose its derivative",
-                "use np.floor(x).astype(int), which gives plain integers, or "
-                "int(funcgrad.stop_gradient(x))",
-            )
-        )
+        if self._trace.level == 0:
+            return int(self._value)
+        raise exits.int_error(self, sys._getframe(1))
 
     def __complex__(self) -> complex:
         return complex(
@@ -529,9 +557,6 @@ class Tracer(TracerBase):
             "write funcgrad.stop_gradient(x).tobytes()",
         ).tobytes(order)
 
-    def _conversion(self, what: str, fix: str) -> TracerConversionError:
-        return TracerConversionError(what, where=f"{user_line()}; {traced_here(self)}", fix=fix)
-
     def __hash__(self) -> int:
         raise UnhashableTracerError(
             "a traced value cannot be hashed: as a dict key, a set element or a cached argument",
@@ -540,7 +565,8 @@ class Tracer(TracerBase):
         )
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        raise self._conversion(
+        raise exits.conversion_error(
+            self,
             "a traced value cannot be pickled",
             "pickle the result of the transform, or funcgrad.stop_gradient(x)",
         )
@@ -549,7 +575,7 @@ class Tracer(TracerBase):
         # Only reached when the attribute does not exist here.
         if name.startswith("__") or not hasattr(np.ndarray, name):
             raise AttributeError(f"a traced value has no attribute {name!r}")
-        raise ArgumentError(
+        raise TracerAttributeError(
             f"ndarray.{name} does not work on a traced value: it needs the memory of the array, "
             "or works in place",
             where=f"{user_line()}; {traced_here(self)}",
@@ -558,15 +584,7 @@ class Tracer(TracerBase):
         )
 
 
-def _use(frame: Any) -> str:
-    """Tell by the instruction at which `frame` is whether it indexes or assigns to an item."""
-    code = frame.f_code.co_code
-    name = opname[code[frame.f_lasti]]
-    if name == "STORE_SUBSCR":
-        return "assignment"
-    # Python 3.14 has a binary operation number 26 in place of the instruction.
-    subscript = name == "BINARY_SUBSCR" or (name == "BINARY_OP" and code[frame.f_lasti + 1] == 26)
-    return "index" if subscript else "conversion"
+PLAIN.add(Tracer)
 
 
 def unwrap(value: Any) -> Any:

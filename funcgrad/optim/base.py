@@ -16,13 +16,21 @@ Gradients of complex parameters are `funcgrad.grad`'s, ``df/dx - i df/dy``, thro
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
 from funcgrad import tree
-from funcgrad.errors import ArgumentError, ShapeError, TreeMismatchError, describe, user_line
+from funcgrad.errors import (
+    ArgumentError,
+    ShapeError,
+    TreeMismatchError,
+    describe,
+    location,
+    user_line,
+)
 
 __all__ = [
     "EmptyState",
@@ -35,7 +43,9 @@ __all__ = [
     "Updates",
     "apply_updates",
     "as_hyperparameter",
+    "check_fit",
     "check_state",
+    "check_transformation",
     "identity",
     "init_empty_state",
     "is_trainable",
@@ -43,7 +53,9 @@ __all__ = [
     "map_updates",
     "matched",
     "missing_params",
+    "rate_at",
     "with_extra_args_support",
+    "wrong_shape",
     "zeros_for",
 ]
 
@@ -170,6 +182,11 @@ def with_extra_args_support(tx: GradientTransformation) -> GradientTransformatio
     GradientTransformationExtraArgs
         `tx` itself if it takes them already.
 
+    Raises
+    ------
+    ArgumentError
+        `tx` is no transformation.
+
     Examples
     --------
     >>> optimizer = with_extra_args_support(identity())
@@ -178,6 +195,7 @@ def with_extra_args_support(tx: GradientTransformation) -> GradientTransformatio
     """
     if isinstance(tx, GradientTransformationExtraArgs):
         return tx
+    check_transformation(tx, "with_extra_args_support", "its argument")
 
     def update(
         updates: Updates, state: OptState, params: Params | None = None, **extra_args: Any
@@ -185,6 +203,23 @@ def with_extra_args_support(tx: GradientTransformation) -> GradientTransformatio
         return tx.update(updates, state, params)
 
     return GradientTransformationExtraArgs(tx.init, update)
+
+
+def check_transformation(value: Any, use: str, place: str) -> None:
+    """Raise if what `use` was given is no transformation."""
+    if isinstance(value, type) or not (hasattr(value, "init") and hasattr(value, "update")):
+        name = getattr(value, "__name__", None)
+        if isinstance(value, list | tuple):
+            got, fix = f"a {type(value).__name__}", "give them one by one: chain(*parts)"
+        elif callable(value) and name:
+            got, fix = f"the function {name}", f"call it: {name}(0.1), say"
+        else:
+            got, fix = describe(value), "make one: optim.sgd(0.1), say"
+        raise ArgumentError(
+            f"{use} takes optimizers and other gradient transformations, got {got}",
+            where=f"{place} at {user_line()}",
+            fix=fix,
+        )
 
 
 def apply_updates(params: Params, updates: Updates) -> Params:
@@ -225,12 +260,13 @@ def apply_updates(params: Params, updates: Updates) -> Params:
         if change is None:
             news.append(old)
             continue
+        if getattr(change, "shape", ()) != getattr(old, "shape", ()):
+            # NumPy might broadcast them, and a slip would pass for a step.
+            fix = "give each update the shape of its parameter"
+            raise _wrong_shape(params, updates, "the update", "the parameter", fix)
         new = old + change
         if type(new) is not _ndarray or type(old) is not _ndarray or new.dtype != old.dtype:
             new = like_leaf(new, old)
-        if getattr(new, "shape", ()) != getattr(old, "shape", ()):
-            fix = "give each update the shape of its parameter"
-            raise _wrong_shape(params, updates, "the update", "the parameter", fix)
         news.append(new)
     return tree.unflatten(treedef, news)
 
@@ -285,13 +321,32 @@ def as_hyperparameter(value: Any, name: str) -> Any:
         return value
     if isinstance(value, np.generic) or (type(value) is _ndarray and value.ndim == 0):
         value = value.item()
-    if hasattr(value, "dtype") or isinstance(value, int | float):
+    if _is_number(value):
         return value
     raise ArgumentError(
         f"{name} must be a number, got {describe(value)}",
         where=user_line(),
         fix=f"write {name}=0.1, say",
     )
+
+
+def _is_number(value: Any) -> bool:
+    return hasattr(value, "dtype") or isinstance(value, int | float)
+
+
+def rate_at(schedule: Schedule, count: Any) -> Any:
+    """Return what a schedule gives after `count` steps, as `as_hyperparameter` does."""
+    value = schedule(count)
+    if not _is_number(value):
+        name = getattr(schedule, "__name__", type(schedule).__name__)
+        code = getattr(schedule, "__code__", None)
+        raise ArgumentError(
+            f"a schedule must return a number, got {describe(value)}",
+            where=f"{name}({count})"
+            + (f" at {location(code, code.co_firstlineno)}" if code else f" at {user_line()}"),
+            fix="end the schedule with `return 0.1`, say",
+        )
+    return as_hyperparameter(value, "the learning rate")
 
 
 def like_leaf(value: Any, leaf: Any) -> Any:
@@ -329,6 +384,12 @@ def matched(
     others, expected = tree.flatten(other)
     if treedef == expected:
         return leaves, others, treedef
+    if updates is None and others:  # all would be left as it is, and nobody would see
+        raise TreeMismatchError(
+            what,
+            where=f"{where}: None ({against}: {_size(expected)})",
+            fix="give the gradients: gradients = funcgrad.grad(loss)(params)",
+        )
     leaves, treedef = tree.flatten(updates, is_leaf=_is_none)
     try:
         others = treedef.flatten_up_to(other)
@@ -339,8 +400,31 @@ def matched(
     except TreeMismatchError:
         fits = False
     if not fits:
-        tree.check_match(expected, updates, what=what, where=where, against=against)
+        words = functools.partial(_fix, updates, expected, against)
+        tree.check_match(expected, updates, what=what, where=where, against=against, fix=words)
     return leaves, others, treedef
+
+
+def _size(treedef: tree.TreeDef) -> str:
+    return f"{treedef.num_leaves} {'leaf' if treedef.num_leaves == 1 else 'leaves'}"
+
+
+def _fix(updates: Any, expected: tree.TreeDef, against: str) -> str:
+    if type(updates) is tuple and len(updates) == 2 and tree.structure(updates[1]) == expected:
+        return "take the gradients out of the pair: value, gradients = value_and_grad(f)(params)"
+    return f"give it the structure of {against}"
+
+
+def check_fit(updates: Updates, params: Params | None) -> None:
+    """Raise if what is given for gradients is None, or a tuple unlike the parameters.
+
+    Those are the usual slips: nothing was returned, or all that `value_and_grad` returns was
+    passed on. Other trees are compared where leaves meet, in the state or in `apply_updates`.
+    """
+    if params is not None and (updates is None or type(updates) is tuple):
+        against = "the parameters"
+        what = f"the gradients do not fit {against}"
+        matched(updates, params, what, "the gradients", against)
 
 
 def map_updates(fun: Callable[[Any], Any], updates: Updates) -> Updates:
@@ -375,10 +459,10 @@ def missing_params(name: str) -> ArgumentError:
     )
 
 
-def wrong_shape(updates: Updates, state: Any) -> NoReturn:
-    """Raise the error for a gradient whose shape is not that of its state."""
-    fix = "make the state from the same parameters that you differentiate with respect to"
-    raise _wrong_shape(state, updates, "the gradient", "the optimizer state", fix)
+def wrong_shape(updates: Updates, other: Any, against: str = "the optimizer state") -> NoReturn:
+    """Raise the error for a gradient whose shape is not that of its state or parameter."""
+    fix = "use the parameters that you differentiate with respect to in init and update, too"
+    raise _wrong_shape(other, updates, "the gradient", against, fix)
 
 
 def _wrong_shape(expected: Any, updates: Updates, what: str, against: str, fix: str) -> ShapeError:

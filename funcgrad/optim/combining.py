@@ -12,7 +12,9 @@ from funcgrad.optim.base import (
     OptState,
     Params,
     Updates,
+    check_fit,
     check_state,
+    check_transformation,
     with_extra_args_support,
 )
 
@@ -32,6 +34,11 @@ def chain(*args: GradientTransformation) -> GradientTransformationExtraArgs:
     GradientTransformationExtraArgs
         Its state is the tuple of theirs.
 
+    Raises
+    ------
+    ArgumentError
+        One of `args` is no transformation, such as a list of them or a function that makes one.
+
     Examples
     --------
     >>> import funcgrad as fg
@@ -39,6 +46,8 @@ def chain(*args: GradientTransformation) -> GradientTransformationExtraArgs:
     >>> optimizer.update({"w": 3.0}, optimizer.init({"w": 1.0}))
     ({'w': -0.1}, (EmptyState(), EmptyState()))
     """
+    for i, part in enumerate(args):
+        check_transformation(part, "chain", f"argument {i}")
     parts = [with_extra_args_support(part) for part in args]
 
     def init(params: Params) -> OptState:
@@ -54,6 +63,7 @@ def chain(*args: GradientTransformation) -> GradientTransformationExtraArgs:
                 where=user_line(),
                 fix="make the state with its own init: state = optimizer.init(params)",
             )
+        check_fit(updates, params)
         states = []
         for part, old in zip(parts, state, strict=True):
             updates, new = part.update(updates, old, params, **extra_args)
@@ -91,6 +101,8 @@ def masked(inner: GradientTransformation, mask: Any) -> GradientTransformationEx
 
     Raises
     ------
+    ArgumentError
+        `inner` is no transformation.
     TreeMismatchError
         From `init` and `update`: the mask does not fit.
 
@@ -102,6 +114,7 @@ def masked(inner: GradientTransformation, mask: Any) -> GradientTransformationEx
     >>> optimizer.update(gradients, optimizer.init(gradients))[0]
     {'w': -0.1, 'b': 1.0}
     """
+    check_transformation(inner, "masked", "argument 0")
     inner = with_extra_args_support(inner)
 
     def choices(like: Any) -> tuple[list[Any], tree.TreeDef]:

@@ -19,6 +19,8 @@ from funcgrad.optim.base import (
     like_leaf,
     matched,
     missing_params,
+    rate_at,
+    wrong_shape,
 )
 from funcgrad.optim.combining import masked
 
@@ -77,7 +79,7 @@ def add_decayed_weights(
         factor = fixed
         if factor is None:
             count = check_state(state, WeightDecaySchedule, "add_decayed_weights").count
-            factor = as_hyperparameter(weight_decay(count), "what the schedule returns")
+            factor = rate_at(weight_decay, count)
             state = WeightDecaySchedule(count + 1)
         if type(factor) in (int, float) and factor == 0:
             return updates, state
@@ -100,6 +102,8 @@ def _decayed(updates: Updates, params: Params, factor: Any) -> Updates:
         if leaf is None:
             news.append(None)
             continue
+        if getattr(leaf, "shape", ()) != getattr(weight, "shape", ()):
+            wrong_shape(updates, params, "the parameter")
         if np.iscomplexobj(weight):
             weight = np.conjugate(weight)  # as in the gradient of abs(weight) ** 2
         news.append(like_leaf(leaf + factor * weight, leaf))

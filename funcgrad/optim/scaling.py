@@ -18,6 +18,7 @@ from funcgrad.optim.base import (
     identity,
     init_empty_state,
     map_updates,
+    rate_at,
 )
 
 __all__ = ["ScaleByScheduleState", "scale", "scale_by_learning_rate", "scale_by_schedule"]
@@ -106,7 +107,7 @@ def _scheduled(schedule: Schedule, sign: int, *, conjugated: bool) -> GradientTr
         updates: Updates, state: OptState, params: Params | None = None
     ) -> tuple[Updates, OptState]:
         count = check_state(state, ScaleByScheduleState, "a schedule").count
-        factor = sign * as_hyperparameter(schedule(count), "what the schedule returns")
+        factor = sign * rate_at(schedule, count)
         return _times(factor, updates, conjugated), ScaleByScheduleState(count + 1)
 
     return GradientTransformation(init, update)

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from funcgrad.errors import ArgumentError, DtypeError, ShapeError, describe, user_line
+from funcgrad.errors import (
+    ArgumentError,
+    DtypeError,
+    ShapeError,
+    TracerConversionError,
+    describe,
+    user_line,
+)
+
+from .stream import BaseKey
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,6 +51,13 @@ def shape_tuple(shape: Shape, use: str, argument: str = "shape") -> tuple[int, .
         else:
             lengths = (operator.index(shape),)  # type: ignore[arg-type]
     except TypeError:
+        if isinstance(shape, BaseKey):
+            raise wrong(
+                f"got a key for {argument}: the key comes first",
+                argument,
+                use,
+                f"random.{use}(key, ...)",
+            ) from None
         raise wrong(
             f"got {argument}={shape!r}, which is not made of integers",
             argument,
@@ -110,6 +126,26 @@ def parameter(value: Any, dtype: np.dtype[Any] | None = None) -> Any:
     return value.astype(dtype)
 
 
+def untraced(
+    value: Any, dtype: DTypeLike | None, argument: str, use: str, fix: str
+) -> NDArray[Any]:
+    """Return `value` as an array, for a parameter in which a draw has no derivative.
+
+    Raises
+    ------
+    TracerConversionError
+        It is traced.
+    """
+    try:
+        return np.asarray(value, dtype)
+    except TracerConversionError:
+        raise TracerConversionError(
+            f"{argument} of {use}() cannot be traced: draws are not differentiable in it",
+            where=f"argument '{argument}' of {use}() at {user_line()}",
+            fix=fix,
+        ) from None
+
+
 def shape_of(value: Any) -> tuple[int, ...]:
     """Return the shape of a number, an array or a traced value."""
     return tuple(getattr(value, "shape", ()))
@@ -157,10 +193,13 @@ def integers(value: ArrayLike, argument: str, use: str) -> int | NDArray[Any]:
     ------
     DtypeError
         It holds anything but integers.
+    TracerConversionError
+        It is traced.
     """
     if type(value) is int:
         return value
-    array = np.asarray(value)
+    fix = f"write int(funcgrad.stop_gradient({argument})), or use random.uniform for floats"
+    array = untraced(value, None, argument, use, fix)
     if array.dtype.kind not in "iu" and isinstance(value, int):  # an int beyond 64 bits
         return int(value)
     if array.dtype.kind not in "iu":

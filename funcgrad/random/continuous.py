@@ -28,6 +28,7 @@ from .arguments import (
     shape_around,
     shape_of,
     shape_tuple,
+    untraced,
     wrong,
 )
 from .stream import draw, shaped
@@ -212,6 +213,8 @@ def truncated_normal(
         `shape` has a negative length, or the bounds do not broadcast to it.
     DtypeError
         `dtype` is no float dtype.
+    TracerConversionError
+        A bound is traced.
 
     Notes
     -----
@@ -226,7 +229,16 @@ def truncated_normal(
     True
     """
     kind = float_dtype(dtype, "truncated_normal")
-    low, high = np.asarray(lower, np.float64), np.asarray(upper, np.float64)
+    low, high = (
+        untraced(
+            bound,
+            np.float64,
+            name,
+            "truncated_normal",
+            f"write funcgrad.stop_gradient({name}), or shift and scale what fixed bounds give",
+        )
+        for bound, name in ((lower, "lower"), (upper, "upper"))
+    )
     shapes = {"lower": low.shape, "upper": high.shape}
     lengths = shape_around(shape, shapes, "truncated_normal")
     if not np.all(low < high):

@@ -80,7 +80,8 @@ def bernoulli(key: Key, p: Any = 0.5, shape: Shape | None = None) -> NDArray[np.
     key : Key
         A single key; it is used up.
     p : float or array_like, optional
-        Probability; may be traced. The result is piecewise constant in it.
+        Probability; may be traced. The result is piecewise constant in it, so its derivative is
+        zero: gradients do not see how `p` changes an expectation.
     shape : int or sequence of int, optional
         Shape of the result; by default that of `p`.
 
@@ -175,7 +176,8 @@ def randint(
     shape : int or sequence of int
         Shape of the result; `minval` and `maxval` broadcast to it.
     minval, maxval : int or array_like of int
-        Bounds. `maxval` is not drawn, and may be one more than the largest `dtype` value.
+        Bounds, not traced. `maxval` is not drawn, and may be one more than the largest `dtype`
+        value.
     dtype : dtype_like, optional
         An integer dtype.
 
@@ -193,6 +195,8 @@ def randint(
         `shape` has a negative length, or the bounds do not broadcast to it.
     DtypeError
         `dtype` or a bound is not integer.
+    TracerConversionError
+        A bound is traced.
 
     Notes
     -----

@@ -15,7 +15,7 @@ import numpy as np
 
 from funcgrad.errors import ShapeError, describe, user_line
 
-from .arguments import parameter, shape_of, shape_tuple, wrong
+from .arguments import parameter, shape_of, shape_tuple, untraced, wrong
 from .continuous import to_exponential, to_gumbel, transform
 from .discrete import scale
 from .stream import draw, shaped
@@ -106,7 +106,8 @@ def choice(
     replace : bool, optional
         Whether an entry can be drawn more than once.
     p : array_like, shape (n,), optional
-        How likely each entry is. Need not sum to one; equal by default; not traced.
+        Weights: each entry is drawn with probability ``p / sum(p)``. Equal by default; not
+        traced.
     axis : int, optional
         The axis of `a` along which its entries lie.
 
@@ -122,9 +123,14 @@ def choice(
         (of nonzero probability); `p` is negative, not finite or zero everywhere.
     ShapeError
         `shape` has a negative length, or `p` is not of shape ``(n,)``.
+    TracerConversionError
+        `p` is traced.
 
     Notes
     -----
+    As in ``jax.random``, and unlike in `numpy.random.Generator.choice`, `p` need not sum to one:
+    counts will do.
+
     Without replacement and with `p`, the entries with the smallest ``exponential / p`` are taken,
     in that order, which is the same as to draw them one after the other [1]_.
 
@@ -279,7 +285,8 @@ def _order(words: NDArray[np.uint64]) -> NDArray[np.int64]:
 
 def _weights(p: ArrayLike, n: int) -> NDArray[np.float64]:
     """Return the weights of `choice`, checked."""
-    weights = np.asarray(p, np.float64)
+    fix = "write funcgrad.stop_gradient(p), or draw indices by random.categorical(key, np.log(p))"
+    weights = untraced(p, np.float64, "p", "choice", fix)
     if weights.shape != (n,):
         raise ShapeError(
             f"choice() got p of shape {weights.shape} for a population of {n}",

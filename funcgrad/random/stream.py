@@ -118,9 +118,13 @@ def one_key(key: object, use: str) -> BaseKey:
         `key` is not a `Key`, or holds an array of keys.
     """
     if not isinstance(key, BaseKey):
-        hint = "key(0)" if isinstance(key, str) or key is None else "wrap_key_data(data)"
+        hint = "key(0)"
         if isinstance(key, (int, np.integer)):
             hint = f"key({int(key)})"
+        elif type(key).__module__.startswith("numpy.random"):  # a Generator, its state unknown
+            hint = "key(seed)"
+        elif getattr(key, "dtype", None) == np.uint64:
+            hint = "wrap_key_data(data)"
         raise ArgumentError(
             f"{use}() needs a key, got {describe(key)}: write {hint}",
             where=f"argument 'key' of {use}() at {user_line()}",

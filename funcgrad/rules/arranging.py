@@ -16,7 +16,7 @@ from funcgrad.core.dispatch import missing
 from funcgrad.core.primitive import Sample, overrides, primitive
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.rules.families import linear
-from funcgrad.rules.spelling import array_of, holds_tracer, spells
+from funcgrad.rules.spelling import array_of, holds_tracer
 
 __all__: list[str] = []
 
@@ -280,7 +280,7 @@ def pad_axes_vjp(primals, out, *, pad_width, mode, options):
     return pad_pullback
 
 
-@spells(pad_axes, np.pad)
+@pad_axes.def_call(np.pad)
 def pad(array, pad_width, mode="constant", **kwargs):
     """Put elements around an array."""
     if callable(mode) or mode not in ("constant", "empty", *_BY_INDEX):
@@ -412,7 +412,7 @@ def insert_into_vjp(primals, out, *, obj, axis):
     return arr_pullback, values_pullback
 
 
-@spells(insert_into, np.insert)
+@insert_into.def_call(np.insert)
 def insert(arr, obj, values, axis=None):
     """Put elements in between, along an axis."""
     arr, values = array_of(arr), array_of(values)
@@ -421,6 +421,8 @@ def insert(arr, obj, values, axis=None):
             arr = np.ravel(arr)
         axis = 0
     axis = normalize_axis_index(axis, len(shape_of(arr)))
+    if isinstance(obj, np.ndarray | list):
+        obj = obj.copy()  # the caller may write to it
     return insert_into.bind(arr, values, obj=obj, axis=axis)
 
 

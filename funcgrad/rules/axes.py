@@ -133,6 +133,8 @@ def unsplit(x: Any, axes: tuple[int, ...], shape: tuple[int, ...]) -> Any:
 
 def given(a: Any, where: Any, last: Any) -> tuple[Any, ...]:
     """Return the array arguments of a primitive, leaving away at the end what was not given."""
+    if isinstance(where, list):
+        where = np.array(where)  # which the caller can no longer write to
     if last is not NOT_GIVEN:
         return (a, where, last)
     return (a,) if where is True else (a, where)

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from funcgrad.core.primitive import Elementwise, Sample, elementwise, overrides, primitive, store
+from funcgrad.core.elementwise import Elementwise, elementwise
+from funcgrad.core.primitive import Sample, overrides, primitive, store
 from funcgrad.core.zero import dtype_of
 
 __all__: list[str] = []
@@ -203,6 +204,12 @@ def heaviside_samples(rng):
     yield Sample(np.array([-1.0, 0.0, 0.0, 2.0]), rng.normal(size=4), argnums=1)
 
 
+# x and the smallest step there is: in exact numbers, x itself.
+nextafter = elementwise(np.nextafter)
+nextafter.def_identity(0)
+nextafter.no_partial(1, "only the direction counts")
+
+
 # Functions with discrete values
 
 for _ufunc, _reason in (
@@ -227,7 +234,6 @@ for _ufunc, _reason in (
     (np.rint, "piecewise constant"),
     (np.floor_divide, "piecewise constant"),
     (np.spacing, "piecewise constant"),
-    (np.nextafter, "a step between neighbouring floats, of no size in exact numbers"),
     # These refuse floats; they are named here so that NumPy itself says so.
     (np.bitwise_and, "of integers"),
     (np.bitwise_or, "of integers"),

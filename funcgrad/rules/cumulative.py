@@ -16,10 +16,10 @@ import numpy as np
 
 from funcgrad.core.level import concrete
 from funcgrad.core.primitive import Sample, overrides, primitive
-from funcgrad.core.zero import dtype_of, shape_of, zero_wins
+from funcgrad.core.zero import dtype_of, is_finite, shape_of, zero_wins
 from funcgrad.rules.axes import cast, finish, plus, ratio
 from funcgrad.rules.families import linear
-from funcgrad.rules.spelling import newer, spells
+from funcgrad.rules.spelling import newer
 
 __all__ = [
     "affine_scan",
@@ -41,12 +41,11 @@ _EXACT_IN_PYTHON = frozenset("efdFD")
 @primitive()
 def shift(x, *, axis, step, fill):
     """Move the elements on along `axis` by `step`, 1 or -1, and put `fill` in the free place."""
-    moved = np.full_like(x, fill)
-    first, last = slice(1, None), slice(None, -1)
-    to, of = (first, last) if step == 1 else (last, first)
     before = (slice(None),) * axis
-    moved[(*before, to)] = x[(*before, of)]
-    return moved
+    edge = np.full_like(x[(*before, slice(0, 1))], fill)
+    if step == 1:
+        return np.concatenate([edge, x[(*before, slice(None, -1))]], axis)
+    return np.concatenate([x[(*before, slice(1, None))], edge], axis)
 
 
 @shift.def_jvp
@@ -75,7 +74,7 @@ def affine_scan(b, c, *, axis, reverse):
     """Solve ``s[i] = b[i] + c[i] * s[i - 1]`` along `axis`, from ``s[-1] = 0``.
 
     One step after the other: the parallel forms, which multiply the `c` first, overflow where this
-    does not.
+    does not. An `s` of 0 times an infinite `c` is 0: zero wins.
     """
     shape, dtype = b.shape, np.result_type(b, c)
     b, c = np.moveaxis(b, axis, 0), np.moveaxis(c, axis, 0)
@@ -93,14 +92,16 @@ def affine_scan(b, c, *, axis, reverse):
             s[...] = np.array(solved, dtype).T.reshape(b.shape)
     else:
         before = np.zeros(b.shape[1:], dtype)
+        finite = is_finite(c)
         for i in range(len(b)):
-            before = s[i, ...] = b[i] + c[i] * before
+            product = c[i] * before
+            before = s[i, ...] = b[i] + (product if finite else zero_wins(product, before))
     return np.moveaxis(s[::-1] if reverse else s, 0, axis).reshape(shape)
 
 
 def _step(before, term):
     b, c = term
-    return b + c * before
+    return b + c * before if before else b
 
 
 @affine_scan.def_jvp
@@ -218,19 +219,19 @@ def cumprod_vjp(primals, out, *, axis, reverse):
 def _declare_cumulative(made, ufunc, flat, inclusive):
     """Let `made` answer for functions like ``np.cumsum`` and ``np.cumulative_sum``."""
 
-    @spells(made, flat)
+    @made.def_call(flat)
     def along(a, axis=None, dtype=None, out=None):
         if axis is None or shape_of(a) == ():
             a = np.reshape(a, -1)
             axis = 0 if axis is None else axis
         return accumulate(a, axis, dtype, out)
 
-    @spells(made, ufunc.accumulate)
+    @made.def_call(ufunc.accumulate)
     def accumulate(array, axis=0, dtype=None, out=None):
         axis = running(ufunc, array, axis)
         return finish(made.bind(cast(array, dtype), axis=axis, reverse=False), out)
 
-    @spells(made, *inclusive)
+    @made.def_call(*inclusive)
     def with_start(x, /, *, axis=None, dtype=None, out=None, include_initial=False):
         if len(shape_of(x)) > 1 and axis is None:
             inclusive[0](concrete(x))  # raises
@@ -331,7 +332,7 @@ def _declare_running_extreme(ufunc):
 
         return running_extreme_pullback
 
-    @spells(made, ufunc.accumulate)
+    @made.def_call(ufunc.accumulate)
     def accumulate(array, axis=0, dtype=None, out=None):
         axis = running(ufunc, array, axis)
         return finish(made.bind(cast(array, dtype), axis=axis), out)

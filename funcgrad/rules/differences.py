@@ -8,7 +8,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from funcgrad.core.primitive import Sample, overrides, primitive
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.rules.families import linear
-from funcgrad.rules.spelling import array_of, spells
+from funcgrad.rules.spelling import array_of
 
 __all__: list[str] = []
 
@@ -37,7 +37,7 @@ def difference_vjp(primals, out, *, n, axis):
     return diff_pullback
 
 
-@spells(difference, np.diff)
+@difference.def_call(np.diff)
 def diff(a, n=1, axis=-1, prepend=_NO_VALUE, append=_NO_VALUE):
     """Differences of neighbours along an axis."""
     if n == 0:
@@ -86,7 +86,7 @@ def ediff1d(ary, to_end=None, to_begin=None):
     for name, value in (("to_begin", to_begin), ("to_end", to_end)):
         if value is not None:
             value = array_of(value)
-            if not np.can_cast(value, dtype, casting="same_kind"):
+            if not np.can_cast(dtype_of(value), dtype, casting="same_kind"):
                 raise TypeError(
                     f"dtype of `{name}` must be compatible with input `ary` under the "
                     "`same_kind` rule."

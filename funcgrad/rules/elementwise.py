@@ -1,7 +1,7 @@
 """Elementwise functions: NumPy's arithmetic, exponential, trigonometric and hyperbolic ufuncs.
 
 Each derivative is written once, as the product of a tangent or cotangent `t` with the local
-factor, and serves both modes (see `funcgrad.core.primitive.Elementwise`). The formulas are those
+factor, and serves both modes (see `funcgrad.core.elementwise`). The formulas are those
 of M. Abramowitz and I. Stegun, *Handbook of Mathematical Functions*, chapter 4, arranged so that
 they neither overflow nor cancel where the function itself does not, and hold on the branches that
 NumPy takes for complex arguments.
@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from funcgrad.core.primitive import Sample, elementwise
+from funcgrad.core.elementwise import elementwise
+from funcgrad.core.primitive import Sample
 from funcgrad.core.zero import dtype_of
 
 __all__: list[str] = []
@@ -42,14 +43,8 @@ subtract.def_identity(1, negative=True)
 multiply = elementwise(np.multiply)
 
 
-@multiply.def_partial(0)
-def multiply_partial_x(t, y):
-    return t * y
-
-
-@multiply.def_partial(1)
-def multiply_partial_y(t, x):
-    return t * x
+multiply.def_factor(0, "y")
+multiply.def_factor(1, "x")
 
 
 divide = elementwise(np.true_divide, domain=((-2.0, 2.0), (0.5, 2.0)))

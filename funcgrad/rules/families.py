@@ -26,6 +26,7 @@ def linear(primitive: Primitive) -> None:
         return primitive.bind(*dots, **params)
 
     primitive.def_jvp(linear_jvp)
+    primitive.linear = True
 
 
 def multilinear(primitive: Primitive) -> None:

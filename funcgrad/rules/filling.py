@@ -14,7 +14,7 @@ from funcgrad.core.level import TracerBase, concrete, traced_here
 from funcgrad.core.primitive import FUNCTIONS
 from funcgrad.core.tracer import unwrap
 from funcgrad.core.zero import shape_of
-from funcgrad.errors import MutationError, describe, user_line
+from funcgrad.errors import MutationError, describe, numpy_function, user_line
 from funcgrad.rules.indexing import joined
 
 __all__: list[str] = []
@@ -25,6 +25,13 @@ def _receives(target: Any, value: Any, name: str) -> bool:
     if isinstance(target, TracerBase):
         return True
     if isinstance(value, TracerBase) and value._trace.level > 0:
+        if numpy_function() in ("full", "full_like"):
+            raise MutationError(
+                "a plain NumPy array cannot be filled with a traced value",
+                where=f"{user_line()}; the array is {describe(target)}, "
+                f"the value {traced_here(value)}",
+                fix="use funcgrad.numpy.full(shape, x)",
+            )
         raise MutationError(
             f"numpy.{name} would write a traced value into a plain NumPy array",
             where=f"{user_line()}; the array is {describe(target)}, the value {traced_here(value)}",

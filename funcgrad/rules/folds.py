@@ -12,8 +12,9 @@ from __future__ import annotations
 import numpy as np
 
 from funcgrad.core.dispatch import discrete
+from funcgrad.core.elementwise import Elementwise
 from funcgrad.core.level import concrete
-from funcgrad.core.primitive import FUNCTIONS, UFUNCS, Elementwise, Sample, primitive
+from funcgrad.core.primitive import FUNCTIONS, UFUNCS, Sample, primitive
 from funcgrad.core.zero import dtype_of, shape_of, zero_wins
 from funcgrad.errors import MissingRuleError, user_line
 from funcgrad.rules import comparing, elementwise
@@ -30,11 +31,10 @@ from funcgrad.rules.axes import (
 )
 from funcgrad.rules.cumulative import affine_scan, at_start, exclusive_product, running, shift
 from funcgrad.rules.reductions import mask_samples, reduce_samples, spell
-from funcgrad.rules.spelling import spells
 
-__all__ = ["UFUNCS_FROM"]
+__all__: list[str] = []
 
-UFUNCS_FROM = (comparing, elementwise)  # which must be imported first, as they declare the ufuncs
+_DECLARERS = (comparing, elementwise)  # of the ufuncs, which must be there before this module looks
 
 # A reduction is differentiated by weight: a number for each element, and for the starting value.
 
@@ -169,7 +169,7 @@ def _declare_accumulate(ufunc, elementary):
 
         return accumulation_pullback
 
-    @spells(made, ufunc.accumulate)
+    @made.def_call(ufunc.accumulate)
     def accumulate(array, axis=0, dtype=None, out=None):
         axis = running(ufunc, array, axis)
         return finish(made.bind(cast(array, dtype), axis=axis), out)
@@ -212,7 +212,7 @@ def _declare_reduce(ufunc, elementary, accumulate):
 
     _rules_by_weight(made, weights)
 
-    @spells(made, ufunc.reduce)
+    @made.def_call(ufunc.reduce)
     def reduce(array, axis=0, dtype=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True):
         array = cast(array, dtype)
         args = given(array, where, NOT_GIVEN if initial is None else initial)
@@ -319,14 +319,14 @@ def _pieces(ufunc, array, indices, axis):
     """Return `axis` from 0, and the starts and stops of the pieces that `reduceat` reduces."""
     shape = shape_of(array)
     axis = running(ufunc, array, axis)
-    starts = np.asarray(indices)
+    starts = np.array(indices)
     if starts.ndim != 1 or starts.size == 0 or starts.min() < 0 or starts.max() >= shape[axis]:
         ufunc.reduceat(concrete(array), indices, axis)  # raises, or has nothing to do
     stops = np.append(starts[1:], shape[axis])
     return axis, starts, np.maximum(stops, starts + 1)
 
 
-@spells(segment_sum, np.add.reduceat)
+@segment_sum.def_call(np.add.reduceat)
 def _add_reduceat(array, indices, axis=0, dtype=None, out=None):
     axis, starts, stops = _pieces(np.add, array, indices, axis)
     result = segment_sum.bind(cast(array, dtype), starts=starts, stops=stops, axis=axis)

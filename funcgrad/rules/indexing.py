@@ -18,7 +18,7 @@ import numpy as np
 
 from funcgrad.core.convert import zeros_like
 from funcgrad.core.level import TracerBase, concrete, traced_here
-from funcgrad.core.primitive import FUNCTIONS, AddAt, Sample, primitive
+from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import dtype_of, fit, shape_of
 from funcgrad.errors import DtypeError, TracerConversionError, describe, user_line
 from funcgrad.rules.families import linear
@@ -112,7 +112,7 @@ def joined(value: Any) -> Any:
 # Reading
 
 
-@primitive(linear, overrides=(operator.getitem,), may_alias=True)
+@primitive(linear, may_alias=True)
 def getitem(x, *, index):
     """``x[index]``, for any index that NumPy takes."""
     return x[index]
@@ -121,8 +121,6 @@ def getitem(x, *, index):
 @getitem.def_vjp
 def getitem_vjp(primals, out, *, index):
     shape = shape_of(primals[0])
-    if _is_basic(index):
-        return AddAt(index, shape, _scatter)
 
     def getitem_pullback(out_bar):
         return _scatter(out_bar, shape, index)
@@ -148,12 +146,12 @@ def read(t, index):
     return getitem.bind(t, index=index)
 
 
+@getitem.def_call(operator.getitem)
 def _traced_getitem(x, index):
     # The way of every x[i]: without the mapping of NumPy's signature, which takes as long again.
+    if _is_basic(index):
+        return x._trace.part(getitem, x, index, _scatter)
     return x._trace.process(getitem, (x,), {"index": settle(index)})
-
-
-FUNCTIONS[operator.getitem] = _traced_getitem
 
 
 @getitem.def_samples
@@ -239,7 +237,7 @@ def scatter_add_samples(rng):
 # Assigning
 
 
-@primitive(overrides=(operator.setitem,))
+@primitive()
 def index_update(x, value, *, index):
     """A copy of `x` with ``x[index] = value``. Of an element named twice, the last value stays."""
     out = x.copy("K") if isinstance(x, np.ndarray) else np.copy(x)
@@ -307,14 +305,12 @@ def _check_dtype(x, value):
         )
 
 
+@index_update.def_call(operator.setitem)
 def updated(x: Any, value: Any, index: Any) -> Any:
     """Return a copy of `x` with ``x[index] = value``, as NumPy would assign it."""
     value = joined(value)
     _check_dtype(x, value)
     return index_update.bind(x, value, index=settle(index))
-
-
-FUNCTIONS[operator.setitem] = updated
 
 
 def _copied_and_assigned(x, value, index):

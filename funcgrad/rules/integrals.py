@@ -17,30 +17,33 @@ import math
 import numpy as np
 
 from funcgrad.core.primitive import Sample, primitive
-from funcgrad.core.zero import dtype_of
+from funcgrad.core.zero import dtype_of, zero_wins
 
 __all__: list[str] = []
+
+
+def _declare_rules(made, derivative):
+    """Declare the rules of a function, or of its derivative of order `nth`."""
+
+    @made.def_jvp
+    def integral_jvp(primals, tangents, out, nth=0):
+        (x,), (x_dot,) = primals, tangents
+        return zero_wins(x_dot * derivative.bind(x, nth=nth + 1), x_dot)
+
+    @made.def_vjp
+    def integral_vjp(primals, out, nth=0):
+        (x,) = primals
+
+        def integral_pullback(out_bar):
+            return zero_wins(out_bar * derivative.bind(x, nth=nth + 1), out_bar)
+
+        return integral_pullback
 
 
 @primitive(overrides=(np.sinc,))
 def sinc(x):
     """Normalised sinc function, sin(pi x) / (pi x)."""
     return np.sinc(x)
-
-
-@sinc.def_jvp
-def sinc_jvp(primals, tangents, out):
-    return tangents[0] * sinc_derivative.bind(primals[0], nth=1)
-
-
-@sinc.def_vjp
-def sinc_vjp(primals, out):
-    (x,) = primals
-
-    def sinc_pullback(out_bar):
-        return out_bar * sinc_derivative.bind(x, nth=1)
-
-    return sinc_pullback
 
 
 @primitive()
@@ -67,19 +70,8 @@ def sinc_derivative(x, *, nth):
     return np.where(near, np.pi**nth * total * y ** (2 * first - nth), away)[()]
 
 
-@sinc_derivative.def_jvp
-def sinc_derivative_jvp(primals, tangents, out, *, nth):
-    return tangents[0] * sinc_derivative.bind(primals[0], nth=nth + 1)
-
-
-@sinc_derivative.def_vjp
-def sinc_derivative_vjp(primals, out, *, nth):
-    (x,) = primals
-
-    def sinc_derivative_pullback(out_bar):
-        return out_bar * sinc_derivative.bind(x, nth=nth + 1)
-
-    return sinc_derivative_pullback
+_declare_rules(sinc, sinc_derivative)
+_declare_rules(sinc_derivative, sinc_derivative)
 
 
 @sinc.def_samples
@@ -102,21 +94,6 @@ def i0(x):
     return np.i0(x)
 
 
-@i0.def_jvp
-def i0_jvp(primals, tangents, out):
-    return tangents[0] * i0_derivative.bind(primals[0], nth=1)
-
-
-@i0.def_vjp
-def i0_vjp(primals, out):
-    (x,) = primals
-
-    def i0_pullback(out_bar):
-        return out_bar * i0_derivative.bind(x, nth=1)
-
-    return i0_pullback
-
-
 # The trapezoidal rule converges at once for a periodic function: with 240 points on the circle,
 # folded into a quarter of it, all digits are right up to where the function overflows.
 _POINTS = 60
@@ -134,19 +111,8 @@ def i0_derivative(x, *, nth):
     return np.sum(weights * both(np.expand_dims(x, -1) * s), axis=-1)
 
 
-@i0_derivative.def_jvp
-def i0_derivative_jvp(primals, tangents, out, *, nth):
-    return tangents[0] * i0_derivative.bind(primals[0], nth=nth + 1)
-
-
-@i0_derivative.def_vjp
-def i0_derivative_vjp(primals, out, *, nth):
-    (x,) = primals
-
-    def i0_derivative_pullback(out_bar):
-        return out_bar * i0_derivative.bind(x, nth=nth + 1)
-
-    return i0_derivative_pullback
+_declare_rules(i0, i0_derivative)
+_declare_rules(i0_derivative, i0_derivative)
 
 
 @i0.def_samples

@@ -17,7 +17,7 @@ from funcgrad.core.level import TracerBase, concrete
 from funcgrad.core.primitive import Sample, overrides, primitive, store
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.rules.families import linear
-from funcgrad.rules.spelling import array_of, newer, spells, stand_in
+from funcgrad.rules.spelling import array_of, newer, stand_in
 
 __all__: list[str] = []
 
@@ -68,7 +68,7 @@ def _flat_pullback(start, stop, shape):
     return concatenate_pullback
 
 
-@spells(joined, np.concatenate)
+@joined.def_call(np.concatenate)
 def concatenate(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
     """Join arrays along an axis that they have."""
     made = joined.bind(*_parts(arrays), axis=axis, dtype=dtype, casting=casting)
@@ -99,7 +99,7 @@ def stacked_vjp(primals, out, *, axis, dtype, casting):
     return tuple(_slice_pullback((*lead, place)) for place in range(len(primals)))
 
 
-@spells(stacked, np.stack)
+@stacked.def_call(np.stack)
 def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
     """Join arrays along a new axis."""
     made = stacked.bind(*_parts(arrays), axis=axis, dtype=dtype, casting=casting)
@@ -219,7 +219,7 @@ def _block_pullback(index, shape):
     return block_pullback
 
 
-@spells(block_of, np.block)
+@block_of.def_call(np.block)
 def block(arrays):
     """Assemble an array of nested lists of blocks."""
     flat: list[Any] = []

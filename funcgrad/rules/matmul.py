@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.core.foreign import PLAIN, argument
 from funcgrad.core.level import TracerBase
 from funcgrad.core.primitive import Primitive, Sample, register, store
 from funcgrad.core.zero import dtype_of, fit, shape_of
@@ -96,6 +97,8 @@ class Gufunc(Primitive):
             trace = x2._trace
         if trace is None:
             return self.forward(x1, x2, **params)
+        if type(x1) not in PLAIN or type(x2) not in PLAIN:
+            args = argument(x1), argument(x2)
         return trace.process(self, args, params)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -31,7 +31,6 @@ from funcgrad.rules.axes import (
     select,
 )
 from funcgrad.rules.reductions import axis_samples, mask_samples
-from funcgrad.rules.spelling import spells
 
 __all__ = ["declare_spread"]
 
@@ -126,7 +125,7 @@ def declare_spread(function, root, with_mask):
 
     made = primitive(name=function.__name__)(spread)
 
-    @spells(made, function)
+    @made.def_call(function)
     def call(
         a,
         axis=None,

@@ -20,6 +20,7 @@ import numpy as np
 from funcgrad.core.primitive import Sample, overrides, primitive
 from funcgrad.core.zero import dtype_of, shape_of, zero_wins
 from funcgrad.errors import MissingRuleError, user_line
+from funcgrad.rules.axes import ratio
 from funcgrad.rules.matmul import as_arrays, conj
 
 __all__: list[str] = []
@@ -94,8 +95,8 @@ def _dual_of_matrix(x: Any, ord: Any, axes: tuple[int, ...]) -> Any:
 
 def _shared(t: Any, x: Any, hit: Any, axes: tuple[int, ...]) -> Any:
     """Share `t` equally between the elements that are hit; selected, for 0 * inf is not 0."""
-    count = np.sum(hit, axis=axes, keepdims=True, dtype=dtype_of(t))
-    return np.where(hit, t * _phase(x) / count, 0)
+    count = np.sum(hit, axis=axes, keepdims=True, dtype=np.intp)
+    return np.where(hit, ratio(t * _phase(x), count), 0)
 
 
 def _settings(x: Any, ord: Any, axis: Any) -> tuple[tuple[int, ...], bool]:

@@ -7,15 +7,15 @@ return that part plain, so that code can branch on it.
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
 
 from funcgrad.core.level import concrete
-from funcgrad.core.primitive import Sample, overrides, primitive, store
+from funcgrad.core.primitive import FUNCTIONS, Sample, overrides, primitive, store
 from funcgrad.core.zero import dtype_of
 from funcgrad.rules.families import linear
-from funcgrad.rules.spelling import spells
 
 __all__: list[str] = []
 
@@ -37,7 +37,7 @@ def real_part_vjp(primals, out):
     return real_pullback
 
 
-@spells(real_part, np.real)
+@real_part.def_call(np.real)
 def real(val):
     """Real part."""
     return real_part.bind(val) if dtype_of(val).kind == "c" else val
@@ -57,7 +57,7 @@ def imaginary_part_vjp(primals, out):
     return imag_pullback
 
 
-@spells(imaginary_part, np.imag)
+@imaginary_part.def_call(np.imag)
 def imag(val):
     """Imaginary part: a constant, zero, of real numbers."""
     return imaginary_part.bind(val) if dtype_of(val).kind == "c" else np.imag(concrete(val))
@@ -74,6 +74,70 @@ def part_samples(rng):
     yield Sample(_complex(rng, 0))
     yield Sample(_complex(rng)[()])
     yield Sample(rng.normal(size=3))
+
+
+# Assignment to a part
+
+
+@primitive()
+def assembled(real, imag):
+    """Complex numbers of their parts; not the sum with 1j * imag, as 0 times infinity is NaN."""
+    out = np.empty(np.shape(real), np.result_type(real, np.complex64))
+    out.real = real
+    out.imag = imag
+    return out
+
+
+@assembled.def_jvp
+def assembled_jvp(primals, tangents, out):
+    real_dot, imag_dot = tangents
+    if real_dot is None:
+        real_dot = np.zeros_like(imag_dot)
+    elif imag_dot is None:
+        imag_dot = np.zeros_like(real_dot)
+    return assembled.bind(real_dot, imag_dot)
+
+
+@assembled.def_vjp
+def assembled_vjp(primals, out):
+    def assembled_pullback_real(out_bar):
+        return np.real(out_bar)
+
+    def assembled_pullback_imag(out_bar):
+        return -np.imag(out_bar)
+
+    return assembled_pullback_real, assembled_pullback_imag
+
+
+@assembled.def_samples
+def assembled_samples(rng):
+    yield Sample(rng.normal(size=(2, 3)), rng.normal(size=(2, 3)), fun=assembled, complex=False)
+    yield Sample(
+        np.array([np.inf, 1.0]), np.array([1.0, -np.inf]), fun=assembled, complex=False, kinks=True
+    )
+
+
+@overrides(setattr)
+def with_part(x, value, name):
+    """Complex `x` with its real or imaginary part, of that `name`, replaced."""
+    parts = {"real": np.real(x), "imag": np.imag(x)}
+    parts[name] = FUNCTIONS[operator.setitem](parts[name], value, index=...)
+    return assembled.bind(parts["real"], parts["imag"])
+
+
+def _copied_and_assigned(x, value, name):
+    y = x.copy()
+    setattr(y, name, value)
+    return y
+
+
+@with_part.def_samples
+def with_part_samples(rng):
+    for name in ("real", "imag"):
+        yield Sample(
+            _complex(rng, 2, 3), rng.normal(size=3), name, fun=_copied_and_assigned, complex=False
+        )
+        yield Sample(_complex(rng, 2), rng.normal(), name, fun=_copied_and_assigned, complex=False)
 
 
 @overrides(np.real_if_close)
@@ -148,7 +212,7 @@ def finite_vjp(primals, out, **params):
     return _where_finite(primals[0])
 
 
-@spells(finite, np.nan_to_num)
+@finite.def_call(np.nan_to_num)
 def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     """Replace NaN and infinities by numbers, in a copy or in place."""
     made = finite.bind(x, nan=nan, posinf=posinf, neginf=neginf)
@@ -259,10 +323,10 @@ def scale_vjp(primals, out, *, x2):
     return ldexp_pullback
 
 
-@spells(scale, np.ldexp)
+@scale.def_call(np.ldexp)
 def ldexp(x1, x2, out=None):
     """Multiply by a power of two."""
-    made = scale.bind(x1, x2=x2)
+    made = scale.bind(x1, x2=np.array(x2)[()])  # the caller may write to it
     return made if out is None else store(made, out)
 
 

@@ -36,7 +36,6 @@ from funcgrad.rules.axes import (
     unsplit,
 )
 from funcgrad.rules.cumulative import exclusive_product
-from funcgrad.rules.spelling import spells
 
 __all__ = [
     "axis_samples",
@@ -77,9 +76,9 @@ def spell(made, *functions, ufunc=None, typed=True):
             return function(array, axis, dtype, out, keepdims, initial, where)
         return untyped(cast(array, dtype), axis, out, keepdims, initial, where)
 
-    spells(made, *functions)(function if typed else untyped)
+    made.def_call(*functions)(function if typed else untyped)
     if ufunc is not None:
-        spells(made, ufunc.reduce)(method)
+        made.def_call(ufunc.reduce)(method)
 
 
 def axis_samples(rng):
@@ -159,15 +158,15 @@ def reduce_sum_jvp(primals, tangents, out, *, axis, dtype, keepdims):
 
 @reduce_sum.def_vjp
 def reduce_sum_vjp(primals, out, *, axis, dtype, keepdims):
-    a, where, _ = parts(primals)
-    shape = shape_of(a)  # the residual is the shape, not the array
+    shape = shape_of(primals[0])  # the residual is the shape, not the array
     kept = kept_shape(shape, axis, keepdims)
+
+    def reduce_sum_pullback_plain(out_bar):
+        return stretch(out_bar, kept, shape)
+
     if len(primals) == 1:
-
-        def reduce_sum_pullback_plain(out_bar):
-            return stretch(out_bar, kept, shape)
-
         return reduce_sum_pullback_plain
+    where = primals[1]
 
     def reduce_sum_pullback(out_bar):
         return select(where, stretch(out_bar, kept, shape))
@@ -223,7 +222,7 @@ def reduce_mean_vjp(primals, out, *, axis, dtype, keepdims):
     return reduce_mean_pullback if len(primals) == 1 else (reduce_mean_pullback, None)
 
 
-@spells(reduce_mean, np.mean)
+@reduce_mean.def_call(np.mean)
 def _mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
     result = reduce_mean.bind(
         *given(a, where, NOT_GIVEN), axis=axis, dtype=dtype, keepdims=keepdims

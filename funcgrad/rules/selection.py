@@ -16,11 +16,11 @@ import numpy as np
 
 from funcgrad.core.dispatch import discrete
 from funcgrad.core.level import concrete
-from funcgrad.core.primitive import FUNCTIONS, Sample, overrides, primitive, store
+from funcgrad.core.primitive import Sample, overrides, primitive, store
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import MissingRuleError, user_line
 from funcgrad.rules.indexing import joined
-from funcgrad.rules.spelling import holds_tracer, spells
+from funcgrad.rules.spelling import holds_tracer
 
 __all__: list[str] = []
 
@@ -73,7 +73,7 @@ def _truth(condition):
     return np.not_equal(condition, 0)
 
 
-@spells(where, np.where)
+@where.def_call(np.where)
 def _traced_where(condition, /, *branches):
     if not branches:
         return np.nonzero(condition)
@@ -170,7 +170,7 @@ def clip_vjp(primals, out):
     return clip_pullback_a, clip_pullback_min, clip_pullback_max
 
 
-@spells(clip, np.clip)
+@clip.def_call(np.clip)
 def _traced_clip(
     a, a_min=_MISSING, a_max=_MISSING, out=None, *, min=_MISSING, max=_MISSING, **kwargs
 ):
@@ -200,7 +200,7 @@ def _traced_clip(
 # What np.clip calls, and what some libraries call in its place.
 _ufunc = getattr(getattr(getattr(np, "_core", None), "umath", None), "clip", None)
 if isinstance(_ufunc, np.ufunc):
-    FUNCTIONS[_ufunc] = _traced_clip
+    clip.def_call(_ufunc)(_traced_clip)
 
 
 @clip.def_samples
@@ -252,7 +252,7 @@ def select_vjp(primals, out, *, condlist):
     return tuple(map(pullback_for, range(len(primals))))
 
 
-@spells(_select, np.select)
+@_select.def_call(np.select)
 def _traced_select(condlist, choicelist, default=0):
     """`numpy.select`."""
     if len(condlist) != len(choicelist) or len(condlist) == 0:
@@ -300,7 +300,7 @@ def choose_vjp(primals, out, *, a, mode):
     return tuple(map(pullback_for, range(count)))
 
 
-@spells(_choose, np.choose)
+@_choose.def_call(np.choose)
 def _traced_choose(a, choices, out=None, mode="raise"):
     """`numpy.choose`."""
     a = np.array(a)  # refuses traced values: they are no numbers of arrays

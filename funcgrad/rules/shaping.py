@@ -16,7 +16,7 @@ from funcgrad.core.primitive import Sample, overrides, primitive
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import DtypeError, describe, user_line
 from funcgrad.rules.families import linear
-from funcgrad.rules.spelling import array_of, axis_order, newer, spells
+from funcgrad.rules.spelling import array_of, axis_order, newer
 
 __all__: list[str] = []
 
@@ -365,7 +365,7 @@ def broadcast_arrays_samples(rng):
 # Copies and casts
 
 
-@primitive(overrides=np.copy)
+@primitive(linear, overrides=np.copy)
 def copy(a, *, order="K", subok=False):
     """Return a copy, which may be assigned to."""
     return np.copy(a, order, subok)
@@ -373,7 +373,7 @@ def copy(a, *, order="K", subok=False):
 
 @copy.def_jvp
 def copy_jvp(primals, tangents, out, *, order, subok):
-    return tangents[0]
+    return tangents[0]  # nobody writes to a tangent
 
 
 @copy.def_vjp
@@ -388,7 +388,7 @@ def copy_samples(rng):
     yield Sample(np.float64(1.5))
 
 
-@primitive(name="astype")
+@primitive(linear, name="astype")
 def cast(x, *, dtype):
     """Convert to another dtype; the derivative ends where that one is not floating.
 
@@ -408,7 +408,7 @@ def cast_vjp(primals, out, *, dtype):
 
 
 # NumPy 2.0 has the method alone.
-@spells(cast, *(newer("astype") or (np.ndarray.astype,)))
+@cast.def_call(*(newer("astype") or (np.ndarray.astype,)))
 def astype(x, dtype, /, *, copy=True, device=None):
     """Convert to another dtype: a copy, unless there is nothing to do and `copy` is false."""
     dtype = np.dtype(dtype)

@@ -1,8 +1,7 @@
-"""NumPy's spelling of a primitive, where the mechanism cannot translate the call by itself.
+"""What helps to translate NumPy's calls: lists that hold tracers, names of newer versions, shapes.
 
-A primitive takes arrays by position and statics by keyword. A function of NumPy that takes its
-arrays in a list, or between two statics, is translated by a function of NumPy's own signature,
-which `spells` enters in the registry in the primitive's place.
+The functions that translate a call (`Primitive.def_call`) and those composed of others
+(`funcgrad.core.primitive.overrides`) use them.
 """
 
 from __future__ import annotations
@@ -13,23 +12,12 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.level import TracerBase
-from funcgrad.core.primitive import FUNCTIONS, Primitive
+from funcgrad.core.zero import dtype_of
+from funcgrad.errors import DtypeError, describe, user_line
 
-__all__ = ["array_of", "axis_order", "holds_tracer", "newer", "spells", "stand_in"]
+__all__ = ["array_of", "axis_order", "holds_tracer", "newer", "stand_in"]
 
 _NESTED = (list, tuple)
-
-
-def spells(primitive: Primitive, *functions: Any) -> Callable[[Any], Any]:
-    """Declare that the decorated function calls `primitive` for these NumPy functions."""
-    primitive.overridden = (*primitive.overridden, *functions)
-
-    def declare(fun: Any) -> Any:
-        for function in functions:
-            FUNCTIONS[function] = fun
-        return fun
-
-    return declare
 
 
 def newer(*names: str) -> tuple[Any, ...]:
@@ -51,6 +39,15 @@ def array_of(value: Any) -> Any:
     if isinstance(value, TracerBase) or not holds_tracer(value):
         return value if hasattr(value, "shape") else np.asanyarray(value)
     parts: list[Any] = [array_of(item) for item in value]
+    for part, item in zip(parts, value, strict=True):
+        kind = dtype_of(part).kind
+        if kind not in "fciub":
+            raise DtypeError(
+                "a list with traced values in it cannot become an array of "
+                f"{'objects' if kind == 'O' else dtype_of(part)}, which would lose the derivatives",
+                where=f"{user_line()}; the list holds {describe(item)}",
+                fix="put numbers into it only, such as np.nan for what is missing",
+            )
     return np.stack(parts)
 
 

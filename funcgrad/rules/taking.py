@@ -16,7 +16,8 @@ def _take_args(args, params):
     indices = params["indices"]
     refuse_traced(indices)
     if not isinstance(indices, int):
-        params["indices"] = np.array(indices)[()]
+        indices = np.array(indices)
+        params["indices"] = (indices.astype(np.intp) if indices.dtype.kind == "b" else indices)[()]
     return args, params
 
 

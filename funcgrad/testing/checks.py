@@ -18,7 +18,14 @@ from funcgrad import tree
 from funcgrad.core.convert import zeros_like
 from funcgrad.core.zero import dtype_of, fit, shape_of
 from funcgrad.errors import ArgumentError, GradientCheckError, describe, user_line
-from funcgrad.testing.differences import Point, checked_args, is_floating, random_like, vector
+from funcgrad.testing.differences import (
+    Point,
+    checked_args,
+    checked_function,
+    is_floating,
+    random_like,
+    vector,
+)
 from funcgrad.transforms.forward import jvp, linearize
 from funcgrad.transforms.reverse import vjp
 
@@ -62,7 +69,8 @@ def check_grads(
     GradientCheckError
         A derivative is wrong. The message names the mode, the order, the argument and the element.
     ArgumentError
-        `args` is not a sequence or has no floating leaf, `order` or `modes` make no sense.
+        `f` is not callable, `args` is not a sequence or has no floating leaf, `order` or `modes`
+        make no sense.
 
     See Also
     --------
@@ -85,7 +93,7 @@ def check_grads(
       where: argument 0; output 0; mode fwd, order 1
       fix:   see which of the functions it calls fails check_grads alone (at a kink all do)
     """
-    args = checked_args(args, "check_grads")
+    f, args = checked_function(f, "check_grads"), checked_args(args, "check_grads")
     unknown = set((modes,) if isinstance(modes, str) else modes) - set(_MODES)
     if unknown or not modes:
         raise ArgumentError(
@@ -140,7 +148,8 @@ def check_jvp(
     >>> from funcgrad.testing import check_jvp
     >>> check_jvp(np.sin, functools.partial(fg.jvp, np.sin), (0.5,))
     """
-    point = Point(f, checked_args(args, "check_jvp"))
+    point = Point(checked_function(f, "check_jvp"), checked_args(args, "check_jvp"))
+    checked_function(f_jvp, "check_jvp", "f_jvp")
 
     def flat_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
         out, out_dot = f_jvp(point.rebuild(primals), point.rebuild(tangents, dots=True))
@@ -188,7 +197,8 @@ def check_vjp(
     >>> from funcgrad.testing import check_vjp
     >>> check_vjp(np.sin, functools.partial(fg.vjp, np.sin), (0.5,))
     """
-    point = Point(f, checked_args(args, "check_vjp"))
+    point = Point(checked_function(f, "check_vjp"), checked_args(args, "check_vjp"))
+    checked_function(f_vjp, "check_vjp", "f_vjp")
 
     def flat_vjp(*primals: Any) -> tuple[Any, Any]:
         out, pullback = f_vjp(*point.rebuild(primals))
@@ -236,6 +246,13 @@ class _Limits:
 
     def wrong(self, what: str, got: Any, expected: Any, place: str) -> GradientCheckError:
         """Make the error for a number that is off."""
+        if not np.isfinite(expected):
+            return self.error(
+                f"{what} cannot be checked: it is {got:.8g}, and differences are not finite "
+                "at steps of any size",
+                place,
+                "check at a point all around which the function is finite",
+            )
         return self.error(
             f"{what} is wrong: {got:.8g}, where differences give {expected:.8g}",
             place,

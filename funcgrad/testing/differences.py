@@ -26,6 +26,7 @@ __all__ = ["Point", "numerical_jvp"]
 # Steps of the differences: the largest, and how many, each a quarter of the one before.
 _STEPS = {np.float16: (0.25, 2), np.float32: (0.1, 3), np.float64: (0.02, 6)}
 _RATIO = 4
+_MOST = 40  # steps, where the usual ones leave the domain
 _ENOUGH = 1e-11  # the estimated error at which to stop
 
 
@@ -53,6 +54,11 @@ def numerical_jvp(
         The derivative of ``f(*primals)``, in double precision; None for leaves that are not
         floating.
 
+    Raises
+    ------
+    ArgumentError
+        `f` is not callable, or `primals` is not a sequence or has no floating leaf.
+
     Notes
     -----
     Central differences of decreasing step are extrapolated to step 0, and for each element the
@@ -73,7 +79,7 @@ def numerical_jvp(
     >>> round(float(numerical_jvp(np.exp, (1.0,), (1.0,))), 12)
     2.718281828459
     """
-    point = Point(f, checked_args(primals, "numerical_jvp"))
+    point = Point(checked_function(f, "numerical_jvp"), checked_args(primals, "numerical_jvp"))
     dots = tree.structure(tuple(primals)).flatten_up_to(tuple(tangents))
     dots = [dots[position] for position in point.positions]
     dots = [
@@ -193,14 +199,22 @@ class Point:
 
 
 def extrapolated(point: Point, values: Any, dots: Any, eps: float | None) -> npt.NDArray[Any]:
-    """Extrapolate central differences to step 0, each element by itself."""
+    """Extrapolate central differences to step 0, each element by itself.
+
+    Near the edge of its domain a function is finite, or smooth, at small steps only: where the
+    usual ones are no use, smaller ones follow. An element that is finite at none of them is NaN.
+    """
     kind = point.precision if values is point.values else np.float64
     largest, count = _STEPS.get(kind, _STEPS[np.float64])
     step = largest if eps is None else eps
     best: Any = np.nan
     least: Any = np.inf
+    settled: Any = np.False_  # what the usual steps found: smaller ones could only add rounding
+    rounding = np.finfo(point.precision).eps
+    enough = max(1e-4, rounding**0.4)
     before: list[Any] = []
-    for _ in range(count):
+    taken, last = 0, count
+    while taken < last and (taken < count or _moves(values, dots, step, rounding)):
         ahead = vector(point(*(moved(x, dot, step) for x, dot in zip(values, dots, strict=True))))
         back = vector(point(*(moved(x, dot, -step) for x, dot in zip(values, dots, strict=True))))
         row = [(ahead - back) / (2 * step)]
@@ -209,13 +223,25 @@ def extrapolated(point: Point, values: Any, dots: Any, eps: float | None) -> npt
             factor *= _RATIO**2  # the error is a series in the square of the step
             row.append(finer + (finer - coarser) / (factor - 1))
             error = np.maximum(np.abs(row[-1] - finer), np.abs(row[-1] - coarser))
-            better = error < least
+            better = (error < least) & ~settled
+            if taken >= count:
+                better &= error > 0  # so small steps agree exactly where they are rounded away
             best, least = np.where(better, row[-1], best), np.where(better, error, least)
-        if np.all(least <= _ENOUGH * (1 + np.abs(best))):
+        if np.all((least <= _ENOUGH * (1 + np.abs(best))) | settled):
             break
         before = row
         step /= _RATIO
+        taken += 1
+        if taken >= count:
+            settled = settled | (least <= enough * (1 + np.abs(best)))
+            last = count if np.all(settled) else _MOST
     return np.broadcast_to(best, row[0].shape)
+
+
+def _moves(values: Any, dots: Any, step: float, rounding: float) -> bool:
+    """Tell whether a step is above the rounding of at least one of the elements it is added to."""
+    least = rounding**0.6 * np.abs(vector(values))
+    return bool(np.any(step * np.abs(vector(dots)) > least))
 
 
 def moved(x: Any, dot: Any, step: Any) -> Any:
@@ -268,6 +294,18 @@ def random_like(rng: np.random.Generator, x: Any) -> Any:
 def argument(path: Any) -> str:
     inner = tree.keystr(path[1:])
     return f"argument {path[0].idx}" + (f" at {inner}" if inner else "")
+
+
+def checked_function(f: Any, name: str, argument: str = "f") -> Any:
+    if not callable(f):
+        raise ArgumentError(
+            f"{argument} of {name} must be a function, got {describe(f)}",
+            where=user_line(),
+            fix=f"write {name}(f, (x,)), with f itself, not what it returns"
+            if argument == "f"
+            else "give the function that computes the derivative of f",
+        )
+    return f
 
 
 def checked_args(args: Any, name: str) -> tuple[Any, ...]:

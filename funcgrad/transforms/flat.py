@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad import tree
-from funcgrad.core.convert import refuse_kind
+from funcgrad.core.foreign import PLAIN, refuse, refuse_leaf
 from funcgrad.core.level import Origin, Trace, TracerBase, concrete
 from funcgrad.core.tracer import Tracer, unwrap
 from funcgrad.core.zero import dtype_of, shape_of
@@ -99,7 +99,7 @@ def check_callable(transform: str, fun: Any, fix: str = "{}(f, ...), not {}(f(x)
 def call_origin(transform: str, fun: Any, depth: int = 2) -> Origin:
     """Note who called, for messages."""
     frame = sys._getframe(depth)
-    return Origin(transform, fun, frame.f_code, frame.f_lineno)
+    return Origin(transform, fun, frame.f_code, frame.f_lasti)
 
 
 def lower(value: Any, trace: Trace) -> Any:
@@ -167,6 +167,10 @@ def snapshot(value: Any) -> Any:
     return made
 
 
+# The transforms with an option for integer leaves.
+_ALLOW_INT = ("grad", "value_and_grad")
+
+
 def is_differentiable(leaf: Any) -> bool | None:
     """Tell whether `leaf` has a derivative: yes, no, or (None) it is an error to want one."""
     if isinstance(leaf, float | complex):
@@ -203,15 +207,18 @@ def differentiable_leaves(
             positions.append(position)
             continue
         wanted = is_differentiable(leaf)
-        if wanted and isinstance(leaf, np.ndarray):
-            refuse_kind(leaf, functools.partial(_where, arguments, names, position))
+        if type(leaf) not in PLAIN:
+            refuse_leaf(leaf, functools.partial(_where, arguments, names, position))
         if wanted is None and not allow_int:
             where = _where(arguments, names, position)
             raise DtypeError(
                 f"{transform} needs floating-point (real or complex) arrays, got {describe(leaf)}",
                 where=where,
                 fix="convert it with x.astype(float), keep it out of the arguments that are "
-                "differentiated, or pass allow_int=True to leave it alone",
+                "differentiated, or pass allow_int=True to leave it alone"
+                if transform in _ALLOW_INT
+                else "convert it with x.astype(float), or close over it: "
+                f"{transform}(lambda x: f(x, n), ...)",
             )
         if wanted:
             if holomorphic and dtype_of(leaf).kind != "c":
@@ -233,8 +240,16 @@ def differentiable_leaves(
 
 
 def _nothing_to_differentiate(transform: str, argument: Any, name: str) -> DtypeError:
+    unknown = next((leaf for leaf in tree.leaves(argument) if _is_unregistered(leaf)), None)
     if isinstance(argument, int) and not isinstance(argument, bool):
-        fix = f"write a float: {float(argument)!r} for {argument!r}"
+        # One with many digits is no float.
+        fix = "write a float"
+        if abs(argument) < 2**53:
+            fix += f": {float(argument)!r} for {argument!r}"
+    elif unknown is not None:
+        cls = type(unknown).__name__
+        fix = f"make {cls} a node of pytrees with @funcgrad.pytree above the class, or with "
+        fix += f"funcgrad.tree.register({cls}, flatten, unflatten); or pass its arrays in a dict"
     else:
         fix = "give it a float or an array of floats, or choose another argument with argnums="
     return DtypeError(
@@ -242,6 +257,21 @@ def _nothing_to_differentiate(transform: str, argument: Any, name: str) -> Dtype
         f"got {describe(argument)}",
         where=f"{name}, {user_line()}",
         fix=fix,
+    )
+
+
+def _is_unregistered(leaf: Any) -> bool:
+    """Tell whether a leaf holds values which somebody may have expected to be leaves."""
+    if isinstance(leaf, dict | list | tuple):
+        return bool(leaf)
+    return (
+        not isinstance(leaf, type)
+        and not callable(leaf)
+        and bool(
+            getattr(leaf, "__dict__", None)
+            or getattr(type(leaf), "__dataclass_fields__", None)
+            or getattr(type(leaf), "__attrs_attrs__", None)
+        )
     )
 
 
@@ -389,6 +419,8 @@ def check_like(
             checked.append(None)
             continue
         shape, dtype = shape_of(primal), dtype_of(primal)
+        if type(dot) not in PLAIN:
+            refuse(dot, functools.partial(_leaf_where, primals, index, what))
         if isinstance(dot, list | tuple | str) or not (
             isinstance(dot, float | complex | int) or hasattr(dot, "dtype")
         ):

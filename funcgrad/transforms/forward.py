@@ -16,8 +16,10 @@ import numpy as np
 from funcgrad import tree
 from funcgrad.core import assign
 from funcgrad.core.convert import like
+from funcgrad.core.elementwise import Elementwise
+from funcgrad.core.foreign import has_derivative
 from funcgrad.core.level import Origin, Trace
-from funcgrad.core.primitive import Elementwise, Primitive
+from funcgrad.core.primitive import Primitive
 from funcgrad.core.tracer import Tracer, unwrap
 from funcgrad.core.zero import dtype_of, shape_of, spread
 from funcgrad.errors import ArgumentError, describe, user_line
@@ -41,6 +43,11 @@ class _Aval(NamedTuple):
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+
+
+def _without_values(x: Any) -> Any:
+    """Return an array of the shape and dtype of `x` that takes no memory."""
+    return np.broadcast_to(np.zeros((), x.dtype), x.shape) if type(x) is np.ndarray else x
 
 
 def _product(
@@ -130,7 +137,7 @@ class ForwardTrace(Trace):
                 x_dot = _push(primitive, 0, x_dot, x, y, out, (x, y))
             if y_dot is not None:
                 y_dot = _push(primitive, 1, y_dot, x, y, out, (x, y))
-        out_dot = x_dot if y_dot is None else y_dot if x_dot is None else x_dot + y_dot
+            out_dot = x_dot if y_dot is None else y_dot if x_dot is None else x_dot + y_dot
         return out if out_dot is None else Tracer(self, out, out_dot)
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -163,10 +170,12 @@ def wrap_outputs(
     made: Any
     if type(out) is tuple:
         made = tuple(
-            part if dot is None or dtype_of(part).kind not in "fc" else Tracer(trace, part, dot)
+            part
+            if dot is None or not has_derivative(part, primitive.name)
+            else Tracer(trace, part, dot)
             for part, dot in zip(out, extra, strict=True)
         )
-    elif extra is None or dtype_of(out).kind not in "fc":
+    elif extra is None or not has_derivative(out, primitive.name):
         return out
     else:
         made = Tracer(trace, out, extra)
@@ -191,12 +200,12 @@ class LinearTrace(ForwardTrace):
         self.closed = True
         self.notes = []  # which an escaped tracer would keep alive
 
-    def _split(self, args: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        primals, numbers = super()._split(args)
-        for index, (primal, number) in enumerate(zip(primals, numbers, strict=True)):
-            if number is None and type(primal) is np.ndarray:
-                primals[index] = self.hold(primal)
-        return primals, numbers
+    def _held(self, primals: list[Any], numbers: list[Any]) -> list[Any]:
+        """Return `primals` with the plain arrays among them kept from changing."""
+        return [
+            self.hold(x) if number is None and type(x) is np.ndarray else x
+            for x, number in zip(primals, numbers, strict=True)
+        ]
 
     def take_notes(self) -> list[Any]:
         """Return the notes, which are no longer the trace's then."""
@@ -216,6 +225,7 @@ class LinearTrace(ForwardTrace):
         out = fun(*primals)
         if primitive.discrete:
             return out
+        primals = self._held(primals, numbers)
         x, y = primals if len(primals) == 2 else (primals[0], None)
         parts = []
         for index, number in enumerate(numbers):
@@ -245,9 +255,16 @@ class LinearTrace(ForwardTrace):
         jvp_rule = primitive.jvp
         if jvp_rule is None:
             raise no_rule(primitive, "jvp", primals, params)
+        like_out = out
+        if primitive.linear:  # only shapes and dtypes are asked for
+            primals = [_without_values(x) for x in primals]
+            several = type(out) is tuple
+            like_out = tuple(map(_without_values, out)) if several else _without_values(out)
+        else:
+            primals = self._held(primals, numbers)
 
         def pushforward(dots: Sequence[Any]) -> Any:
-            return fit_tangent(jvp_rule(primals, dots, out, **params), out)
+            return fit_tangent(jvp_rule(primals, dots, like_out, **params), like_out)
 
         return self._note(primitive, args, params, numbers, out, pushforward)
 
@@ -416,6 +433,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
         for position in positions:
             traced[position] = trace.variable(leaves[position], trace.new_index())
         out, aux = _call(fun, tree.unflatten(treedef, traced), has_aux, trace)
+        aux = tree.map(snapshot, aux)
         del traced
         out_leaves, out_treedef = flatten_output(out, origin)
         notes = trace.take_notes()

@@ -36,6 +36,7 @@ from funcgrad.transforms.tape import OutlivingTrace, ReverseTrace, backward
 __all__ = ["grad", "value_and_grad", "vjp"]
 
 _ONE = np.float64(1.0)
+_first = operator.itemgetter(0)
 
 
 def grad(
@@ -277,7 +278,7 @@ class _ValueAndGrad(Transformed):
                 [args[number]],
                 [0],
                 lambda traced: ((*args[:number], *traced, *args[number + 1 :]), kwargs),
-                operator.itemgetter(0),
+                _first,
             )
         chosen = select(self.fun, args, kwargs, self.argnums, self.argnames, self.transform)
         leaves, treedef = tree.flatten(chosen.values)
@@ -430,7 +431,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     names = [f"argument {number}" for number in range(len(primals))]
     positions = differentiable_leaves(leaves, primals, names, transform="vjp")
     # The residuals outlive this call, and the caller may write to the arrays in the meantime: to
-    # the arguments, and to the output, which may be a residual too.
+    # the arguments, and to the outputs, which may be residuals too.
     leaves = [snapshot(leaf) for leaf in leaves]
     with OutlivingTrace(origin) as trace:
         traced = list(leaves)
@@ -441,6 +442,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         aux = None
         if has_aux:
             out, aux = split_aux(out, trace)
+            aux = tree.map(snapshot, aux)
         out_leaves, out_treedef = flatten_output(out, origin)
         tape, count = trace.take_tape(), len(trace.blank())
     numbers = [

@@ -9,6 +9,7 @@ or two edges right in the node, so that neither closures nor loops over argument
 
     (k, pull, i, kept)                          one argument i
     (k, pull, i, kept, pull2, j, kept2)         two arguments i and j
+    (k, scatter, i, index, shape, dtype)        x[index] with slices and integers
     (k, edges)                                  any other; k is a tuple for several results
 
 where ``pull(out_bar, kept)`` is the cotangent for argument i. An edge is
@@ -27,8 +28,10 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core import assign
+from funcgrad.core.elementwise import Elementwise, negates, passes, scales
+from funcgrad.core.foreign import has_derivative
 from funcgrad.core.level import Origin, Trace, escaped
-from funcgrad.core.primitive import AddAt, Elementwise, Primitive, negates, passes
+from funcgrad.core.primitive import Primitive
 from funcgrad.core.tracer import Tracer, unwrap
 from funcgrad.core.zero import SHORT, as_numpy, dtype_of, fit, repaired, shape_of, vdot
 from funcgrad.errors import MissingRuleError, describe, user_line
@@ -105,8 +108,7 @@ class ReverseTrace(Trace):
         ) or dtype_of(value) == dtype_of(out):
             self.record((k, primitive.pull0, x._extra, kept))
         else:
-            edge = partial(primitive.safe0, kept=kept), x._extra, shape_of(value), dtype_of(value)
-            self.record((k, (edge,)))
+            self.record((k, (_edge(primitive.safe0, kept, x._extra, value),)))
         return Tracer(self, out, k)
 
     def binary(self, primitive: Elementwise, fun: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
@@ -178,9 +180,9 @@ class ReverseTrace(Trace):
         if not plain:
             edges = []
             if i >= 0:
-                edges.append((partial(primitive.safe0, kept=kept), i, shape_of(x), dtype_of(x)))
+                edges.append(_edge(primitive.safe0, kept, i, x))
             if j >= 0:
-                edges.append((partial(primitive.safe1, kept=kept2), j, shape_of(y), dtype_of(y)))
+                edges.append(_edge(primitive.safe1, kept2, j, y))
             self.record((k, edges))
         elif j < 0:
             self.record((k, primitive.pull0, i, kept))
@@ -189,6 +191,24 @@ class ReverseTrace(Trace):
         else:
             self.record((k, primitive.pull0, i, kept, primitive.pull1, j, kept2))
         return Tracer(self, out, k)
+
+    def part(
+        self, primitive: Primitive, x: Any, index: Any, scatter: Callable[[Any, Any, Any], Any]
+    ) -> Any:
+        """Record ``x[index]`` with a basic index."""
+        value = x._value
+        if type(value) is not _ndarray:
+            return self.process(primitive, (x,), {"index": index})
+        out = value[index]
+        k = self.new_index()
+        self.record((k, scatter, x._extra, index, value.shape, value.dtype))
+        made = Tracer(self, out, k)
+        if type(out) is _ndarray:
+            if x._alias is assign.ARGUMENT:
+                made._alias = assign.ARGUMENT  # part of an argument, the usual case
+            else:
+                assign.link(made, x, {"index": index})
+        return made
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Record any other operation."""
@@ -206,8 +226,6 @@ class ReverseTrace(Trace):
                 else:
                     arg = unwrap(arg)
                 nested = nested or type(arg) is Tracer
-            if i < 0 and type(arg) is _ndarray:
-                arg = self.hold(arg)
             values.append(arg)
             parents.append(i)
         out = (primitive.bind if nested else primitive.forward)(*values, **params)
@@ -215,14 +233,20 @@ class ReverseTrace(Trace):
             return out
         if primitive.vjp is None:
             raise no_rule(primitive, "vjp", values, params)
+        if not primitive.linear:  # of which only shapes are kept
+            for index, i in enumerate(parents):
+                if i < 0 and type(values[index]) is _ndarray:
+                    values[index] = self.hold(values[index])
         pullbacks = primitive.vjp(values, out, **params)
-        if callable(pullbacks):
+        if type(pullbacks) is not tuple:
             pullbacks = (pullbacks,)
-        edges = [
-            (pull, i, shape_of(value), dtype_of(value))
-            for pull, i, value in zip(pullbacks, parents, values, strict=True)
-            if i >= 0 and pull is not None
-        ]
+        edges = []
+        for pull, i, value in zip(pullbacks, parents, values, strict=True):
+            if i >= 0 and pull is not None:
+                if type(value) is _ndarray:
+                    edges.append((pull, i, value.shape, value.dtype))
+                else:
+                    edges.append((pull, i, shape_of(value), dtype_of(value)))
         return self._record(primitive, args[0], params, out, edges) if edges else out
 
     def _single(self, primitive: Primitive, x: Tracer, params: dict[str, Any]) -> Any:
@@ -261,10 +285,10 @@ class ReverseTrace(Trace):
             k = tuple(self.new_index() for _ in out)
             self.record((k, edges))
             made = tuple(
-                Tracer(self, part, index) if dtype_of(part).kind in "fc" else part
+                Tracer(self, part, index) if has_derivative(part, primitive.name) else part
                 for part, index in zip(out, k, strict=True)
             )
-        elif dtype_of(out).kind in "fc":
+        elif has_derivative(out, primitive.name):
             index = self.new_index()
             self.record((index, edges))
             made = Tracer(self, out, index)
@@ -280,6 +304,17 @@ class OutlivingTrace(ReverseTrace):
 
     __slots__ = ()
     outlives = True
+
+
+def _edge(product: Callable[..., Any], kept: Any, i: int, value: Any) -> tuple[Any, ...]:
+    """Make the edge of an elementwise operation whose argument `value` is unlike the result."""
+    pull: Callable[[Any], Any]
+    pull = _passed if product is passes else partial(product, kept=kept)
+    return pull, i, shape_of(value), dtype_of(value)
+
+
+def _passed(out_bar: Any) -> Any:
+    return out_bar
 
 
 def _ruled(primitive: Elementwise, i: int, j: int, args: Sequence[Any]) -> tuple[int, int]:
@@ -343,6 +378,8 @@ def backward(tape: list[Any], bars: list[Any], wanted: int, *, consume: bool) ->
                 bar = out_bar
             elif pull is negates:
                 bar = -out_bar
+            elif pull is scales and type(kept) is float and kept - kept == 0.0:
+                bar = out_bar * kept  # by a finite number: nothing can become undefined
             else:
                 try:
                     bar = pull(out_bar, kept)
@@ -377,6 +414,25 @@ def backward(tape: list[Any], bars: list[Any], wanted: int, *, consume: bool) ->
             bars[i] = bar if before is None else before + bar
             before = bars[j]
             bars[j] = bar2 if before is None else before + bar2
+        elif size == 6:
+            k, scatter, i, index, shape, dtype = node
+            out_bar = bars[k]
+            if out_bar is None:
+                continue
+            bars[k] = None
+            before = bars[i]
+            # Add to the whole in place, if it is ours alone: a loop over the elements of an array
+            # takes linear time.
+            plain = type(out_bar) in _PLAIN and out_bar.dtype is dtype
+            if plain and before is None:
+                bars[i] = before = np.zeros(shape, dtype)
+                before[index] = out_bar
+                own.add(i)
+            elif plain and i in own:
+                before[index] += out_bar
+            else:
+                bar = fit(scatter(out_bar, shape, index), shape, dtype)
+                bars[i] = bar if before is None else before + bar
         else:
             k, edges = node
             if type(k) is tuple:
@@ -391,16 +447,6 @@ def backward(tape: list[Any], bars: list[Any], wanted: int, *, consume: bool) ->
                     continue
                 bars[k] = None
             for pull, i, shape, dtype in edges:
-                if type(pull) is AddAt and type(out_bar) in _PLAIN and out_bar.dtype is dtype:
-                    # A part of an array: add to the whole in place, if it is ours alone, so that
-                    # a loop over the elements takes linear time.
-                    before = bars[i]
-                    if before is None:
-                        bars[i] = before = np.zeros(shape, dtype)
-                        own.add(i)
-                    if i in own:
-                        before[pull.index] += out_bar
-                        continue
                 bar = pull(out_bar)
                 if bar is not None:
                     if type(bar) is not _ndarray or bar.shape != shape or bar.dtype is not dtype:

@@ -9,9 +9,9 @@ leaves needs to know nothing of containers. Names and meanings are those of ``ja
 
 The files, each of which imports only those before it: ``paths`` (keys and how they print),
 ``content`` (equality by content), ``order`` (of the leaves of a dict), ``containers`` (what is a
-node), ``mismatch`` (the words of errors), ``treedef`` (structures, and the fast walks),
-``operations`` (map and its kin), ``regroup`` (partition and its kin), ``classes`` (classes as
-nodes), ``ravel`` (to one vector and back).
+node), ``depth`` (trees without end), ``mismatch`` (the words of errors), ``treedef`` (structures,
+and the fast walks), ``operations`` (map and its kin), ``regroup`` (partition and its kin),
+``classes`` (classes as nodes), ``ravel`` (to one vector and back).
 """
 
 from funcgrad.tree.classes import pytree, register_dataclass, static

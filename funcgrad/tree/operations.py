@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 from funcgrad.errors import ArgumentError
 from funcgrad.tree.containers import LEAVES, container_of
+from funcgrad.tree.depth import check_depth
 from funcgrad.tree.order import ORDERS, order_of
 from funcgrad.tree.paths import KeyPath
 from funcgrad.tree.treedef import TreeDef, check_match, flatten, unflatten
@@ -58,8 +59,12 @@ def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) ->
 
     Raises
     ------
+    ArgumentError
+        `f` is no function.
     TreeMismatchError
         A tree of `rest` is different. It says which, and the first path at which it is.
+    DeepTreeError
+        `tree` contains itself, or is nested too deeply.
 
     Examples
     --------
@@ -68,8 +73,14 @@ def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) ->
     >>> map(lambda x, y: x + y, (1, 2), (10, 20))
     (11, 22)
     """
+    if not callable(f):
+        raise _function_first("map", f)
     if is_leaf is None and not rest:
-        return _map_one(f, tree)
+        try:
+            return _map_one(f, tree)
+        except RecursionError:
+            check_depth(tree)
+            raise
     first, treedef = flatten(tree, is_leaf)
     if not rest:
         return unflatten(treedef, [f(leaf) for leaf in first])
@@ -78,6 +89,14 @@ def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) ->
         pairs = zip(first, others[0], strict=True)
         return unflatten(treedef, [f(leaf, other) for leaf, other in pairs])
     return unflatten(treedef, [f(*row) for row in zip(first, *others, strict=True)])
+
+
+def _function_first(name: str, given: object) -> ArgumentError:
+    return ArgumentError(
+        f"tree.{name} takes the function first",
+        where=f"its first argument is of type {type(given).__name__}",
+        fix=f"tree.{name}(f, tree)",
+    )
 
 
 def _map_one(f: Callable[[Any], Any], tree: Any) -> Any:
@@ -191,7 +210,11 @@ def leaves_with_path(tree: Any, is_leaf: IsLeaf = None) -> list[tuple[KeyPath, A
     [("['a']", 1.0), ("['b'][0]", 2.0)]
     """
     found: list[tuple[KeyPath, Any]] = []
-    _walk(tree, (), found, is_leaf)
+    try:
+        _walk(tree, (), found, is_leaf)
+    except RecursionError:
+        check_depth(tree)
+        raise
     return found
 
 
@@ -264,6 +287,8 @@ def map_with_path(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf 
     >>> map_with_path(lambda path, x: f"{keystr(path)} is {x}", {"w": 1.0, "b": [2.0]})
     {'w': "['w'] is 1.0", 'b': ["['b'][0] is 2.0"]}
     """
+    if not callable(f):
+        raise _function_first("map_with_path", f)
     pairs, treedef = flatten_with_path(tree, is_leaf)
     others = beside(treedef, rest, "tree.map_with_path")
     return unflatten(
@@ -305,6 +330,8 @@ def reduce(
     >>> reduce(lambda total, x: total + x, {"a": 1, "b": [2, 3]})
     6
     """
+    if not callable(f):
+        raise _function_first("reduce", f)
     found = leaves(tree, is_leaf)
     if initializer is not _NOTHING:
         return functools.reduce(f, found, initializer)

@@ -22,6 +22,7 @@ from funcgrad.tree.containers import (
     container_of,
 )
 from funcgrad.tree.content import content_hash
+from funcgrad.tree.depth import check_depth
 from funcgrad.tree.mismatch import Blame, Words, mismatch
 from funcgrad.tree.order import ORDERS, order_of
 
@@ -206,15 +207,24 @@ def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[li
     treedef : TreeDef
         The structure.
 
+    Raises
+    ------
+    DeepTreeError
+        `tree` contains itself, or is nested more deeply than Python's recursion limit allows.
+
     Examples
     --------
     >>> flatten({"b": [2.0, None], "a": 1.0})
     ([1.0, 2.0], TreeDef({'a': *, 'b': [*, None]}))
     """
     leaves: list[Any] = []
-    if is_leaf is None:
-        return leaves, _flatten(tree, leaves)
-    return leaves, _flatten_until(tree, leaves, is_leaf)
+    try:
+        if is_leaf is None:
+            return leaves, _flatten(tree, leaves)
+        return leaves, _flatten_until(tree, leaves, is_leaf)
+    except RecursionError:
+        check_depth(tree)
+        raise
 
 
 def unflatten(treedef: TreeDef, leaves: Iterable[Any]) -> Any:
@@ -327,8 +337,12 @@ def check_match(
       fix:   rename 'bais' to 'bias'
     """
     leaves: list[Any] = []
-    if _flatten_up_to(expected, tree, leaves) if prefix else _flatten(tree, leaves) == expected:
-        return leaves
+    try:
+        if _flatten_up_to(expected, tree, leaves) if prefix else _flatten(tree, leaves) == expected:
+            return leaves
+    except RecursionError:
+        check_depth(tree)
+        raise
     raise mismatch(
         expected,
         tree,

@@ -451,9 +451,8 @@ FILES = frozenset(
     "savetxt savez savez_compressed set_printoptions setbufsize seterr seterrcall show_config "
     "show_runtime test".split()
 )
-# nextafter is no smooth function: the next float is a step in the last bit. bmat gives None for
-# what is neither a list nor an ndarray.
-NOT_SMOOTH = frozenset({"bmat", "nextafter"})
+# bmat gives None for what is neither a list nor an ndarray.
+NOT_SMOOTH = frozenset({"bmat"})
 
 V = np.array([1.31, 0.74, 1.87, 1.12])
 W = np.array([0.52, 0.91, 0.67, 0.83])
@@ -591,3 +590,47 @@ def test_most_of_numpy_is_looked_at_by_that_test():
 def test_missing_rule_names_the_function():
     with pytest.raises(MissingRuleError, match=r"numpy\.linalg\.matrix_rank has no rule"):
         fg.grad(lambda x: np.linalg.matrix_rank(x))(M)
+
+
+# The idiom that guards a division: nothing is computed where the mask is false, and so nothing
+# is warned of there (warnings are errors in these tests).
+
+GUARDED = {
+    "divide": (
+        lambda b: np.divide(1.0, b, out=np.zeros_like(b), where=b != 0),
+        np.array([2.0, 0.0, -4.0]),
+        [0.5, 0.0, -0.25],
+        [-0.25, 0.0, -0.0625],
+    ),
+    "log": (
+        lambda b: np.log(b, out=np.zeros_like(b), where=b > 0),
+        np.array([1.0, 0.0, -4.0]),
+        [0.0, 0.0, 0.0],
+        [1.0, 0.0, 0.0],
+    ),
+    "sqrt": (
+        lambda b: np.sqrt(b, out=np.full_like(b, 7.0), where=b > 0),
+        np.array([4.0, 0.0, -4.0]),
+        [2.0, 7.0, 7.0],
+        [0.25, 0.0, 0.0],
+    ),
+    "log without out": (
+        lambda b: np.where(b > 0, np.log(b, where=b > 0), 0.0),
+        np.array([1.0, 0.0, -4.0]),
+        [0.0, 0.0, 0.0],
+        [1.0, 0.0, 0.0],
+    ),
+}
+
+
+@pytest.mark.parametrize("state", [{}, {"all": "raise"}], ids=["default", "raise"])
+@pytest.mark.parametrize(("f", "b", "value", "slope"), GUARDED.values(), ids=GUARDED)
+def test_guarded_by_where(f, b, value, slope, state):
+    with np.errstate(**state):
+        out, pullback = fg.vjp(f, b)
+        (b_bar,) = pullback(np.ones(3))
+        again, out_dot = fg.jvp(f, (b,), (np.ones(3),))
+    np.testing.assert_array_equal(out, value)
+    np.testing.assert_array_equal(again, value)
+    np.testing.assert_array_equal(b_bar, slope)
+    np.testing.assert_array_equal(out_dot, slope)

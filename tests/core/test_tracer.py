@@ -89,7 +89,7 @@ ARGUMENTS = {
     "view": (int,),
 }
 REFUSED = frozenset(
-    "base byteswap ctypes data device dump dumps flags getfield item partition resize setfield "  # noqa: SIM905
+    "base byteswap ctypes data dump dumps flags getfield item partition resize setfield "  # noqa: SIM905
     "setflags strides to_device tobytes tofile tolist view".split()
 )
 IN_PLACE = frozenset({"fill", "put", "sort"})
@@ -373,3 +373,16 @@ def test_in_place_operator_on_a_scalar_makes_a_new_value(op):
     plain = namespace["f"](2.5)
     assert traced_result(namespace["f"], 2.5) == plain
     assert traced_result(namespace["f"], np.float32(2.5)) == namespace["f"](np.float32(2.5))
+
+
+@pytest.mark.parametrize("name", ["conj", "conjugate"])
+def test_conjugate_of_a_real_array_is_the_array_itself(name):
+    assert getattr(X, name)() is X
+    assert seen(lambda x: getattr(x, name)() is x)
+    assert seen(lambda x: np.conjugate(x) is x) is False
+
+
+@pytest.mark.parametrize("name", ["conj", "conjugate"])
+def test_conjugate_of_a_complex_array(name):
+    z = X + 1j * X
+    assert np.array_equal(seen(lambda z: concrete(getattr(z, name)()), z), X - 1j * X)

@@ -82,6 +82,61 @@ def test_apply_updates_does_not_broadcast(param):
         O.apply_updates({"w": param}, {"w": np.ones(3)})
 
 
+@pytest.mark.parametrize("update", [np.ones(3), np.ones(1), np.float64(1.0), np.array(1.0), 1.0])
+def test_apply_updates_names_the_leaf_of_another_shape(update):
+    with pytest.raises(
+        ShapeError, match=r"\['b'\]: the update is float.*, the parameter float64\[2"
+    ):
+        O.apply_updates({"a": 1.0, "b": np.ones(2)}, {"a": 1.0, "b": update})
+
+
+def test_apply_updates_refuses_none_for_everything():
+    with pytest.raises(TreeMismatchError, match="the updates: None"):
+        O.apply_updates({"w": 1.0}, None)
+    assert O.apply_updates({}, None) == {}
+
+
+def test_apply_updates_of_a_value_and_gradients_says_so():
+    with pytest.raises(TreeMismatchError, match="value, gradients = value_and_grad") as caught:
+        O.apply_updates({"w": 1.0}, (0.5, {"w": 1.0}))
+    assert caught.value.what == "the updates do not fit the parameters"
+
+
+# What optimizers are made of
+
+
+@pytest.mark.parametrize(
+    ("part", "got", "fix"),
+    [
+        ([O.sgd(0.1)], "a list", r"chain\(\*parts\)"),
+        (O.sgd, "the function sgd", r"call it: sgd\(0\.1\)"),
+        (0.1, r"float 0\.1", r"optim\.sgd\(0\.1\)"),
+        (O.GradientTransformation, "", ""),
+    ],
+)
+@pytest.mark.parametrize(
+    "use",
+    [lambda part: O.chain(O.clip(1.0), part), lambda part: O.masked(part, True)],
+    ids=["chain", "masked"],
+)
+def test_what_is_no_transformation_is_refused_at_once(use, part, got, fix):
+    words = rf"takes optimizers and .*, got .*{got}.*\n  where: argument [01] at .*\n  fix: .*{fix}"
+    with pytest.raises(ArgumentError, match=words):
+        use(part)
+
+
+def test_transformations_of_other_libraries_are_taken():
+    class Doubled:
+        def init(self, params):
+            return ()
+
+        def update(self, updates, state, params=None):
+            return fg.tree.map(lambda leaf: 2 * leaf, updates), state
+
+    optimizer = O.chain(Doubled(), O.scale(-1.0))
+    assert optimizer.update({"w": 1.0}, optimizer.init({"w": 0.0}))[0] == {"w": -2.0}
+
+
 # All optimizers
 
 
@@ -219,6 +274,46 @@ def test_gradients_of_another_structure_name_path_and_arguments(make):
     assert caught.value.fix == "rename 'bais' to 'bias'"
 
 
+@every
+def test_a_value_and_gradients_are_not_taken_for_gradients(make):
+    optimizer, params = make(0.1), {"w": np.ones(2)}
+    both = fg.value_and_grad(lambda p: np.sum(p["w"]))(params)
+    with pytest.raises(TreeMismatchError, match="value, gradients = value_and_grad"):
+        optimizer.update(both, optimizer.init(params), params)
+
+
+@pytest.mark.parametrize("make", [OPTIMIZERS["momentum"], OPTIMIZERS["adam"]])
+def test_a_value_and_gradients_do_not_fit_a_state(make):
+    optimizer, params = make(0.1), {"w": np.ones(2)}
+    with pytest.raises(TreeMismatchError, match="value, gradients = value_and_grad"):
+        optimizer.update((2.0, params), optimizer.init(params))
+
+
+def test_parameters_may_be_a_tuple():
+    params = (1.0, {"w": 2.0})
+    new, _ = step(O.sgd(0.5), params, params)
+    assert new == (0.5, {"w": 1.0})
+
+
+@every
+def test_none_for_all_gradients_is_refused(make):
+    optimizer, params = make(0.1), {"w": np.ones(2)}
+    with pytest.raises(TreeMismatchError, match="the gradients: None"):
+        optimizer.update(None, optimizer.init(params), params)
+
+
+@pytest.mark.parametrize("make", [OPTIMIZERS["momentum"], OPTIMIZERS["adam"]])
+def test_none_for_all_gradients_does_not_fit_a_state(make):
+    optimizer = make(0.1)
+    with pytest.raises(TreeMismatchError, match=r"None \(the optimizer state: 2 leaves\)"):
+        optimizer.update(None, optimizer.init({"w": 1.0, "b": 1.0}))
+
+
+def test_none_is_the_gradient_of_nothing():
+    optimizer = O.adam(0.1)
+    assert optimizer.update(None, optimizer.init(None), None)[0] is None
+
+
 @pytest.mark.parametrize("make", [OPTIMIZERS["momentum"], OPTIMIZERS["adam"]])
 def test_gradients_of_another_shape_name_the_path(make):
     optimizer = make(0.1)
@@ -234,6 +329,30 @@ def test_state_of_another_optimizer_is_refused():
 def test_rate_that_is_no_number_is_refused():
     with pytest.raises(ArgumentError, match=r"learning_rate must be a number, got str '0\.1'"):
         O.sgd("0.1")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [O.sgd, O.scale_by_schedule, lambda f: O.adamw(0.1, weight_decay=f)],
+    ids=["sgd", "scale_by_schedule", "adamw"],
+)
+def test_schedule_that_returns_no_number_is_named(make):
+    def warmup(count):
+        pass
+
+    optimizer = make(warmup)
+    with pytest.raises(ArgumentError) as caught:
+        optimizer.update({"w": 1.0}, optimizer.init({"w": 1.0}), {"w": 1.0})
+    assert caught.value.what == "a schedule must return a number, got NoneType None"
+    assert caught.value.where.startswith("warmup(0) at ")
+    assert "test_base.py:" in caught.value.where
+    assert caught.value.fix == "end the schedule with `return 0.1`, say"
+
+
+def test_weight_decay_does_not_broadcast():
+    decay = O.add_decayed_weights(0.1)
+    with pytest.raises(ShapeError, match=r"\['w'\]: the gradient is float64\[1\], the parameter"):
+        decay.update({"w": np.ones(1)}, decay.init({"w": np.ones(3)}), {"w": np.ones(3)})
 
 
 def test_identity_takes_no_extra_arguments_unless_wrapped():

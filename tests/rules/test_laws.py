@@ -18,8 +18,9 @@ import pytest
 
 import funcgrad as fg
 from funcgrad import tree
+from funcgrad.core.elementwise import Elementwise
 from funcgrad.core.level import TracerBase, concrete
-from funcgrad.core.primitive import DECLARED, Elementwise, Primitive, Sample
+from funcgrad.core.primitive import DECLARED, Primitive, Sample
 from funcgrad.testing.differences import Point
 
 FIRST = {"rtol": 1e-7, "atol": 1e-8}  # of differences, float64

@@ -1,0 +1,192 @@
+"""What is said when a traced value is about to become a plain one, which has no derivative.
+
+Python and NumPy ask for the value in few ways (``__array__``, ``__float__``, ...) and for many
+reasons. The reason can be told from where they were called: the instruction at which the caller
+is, the words of its source line, and whose code it is. Each has a way out of its own.
+"""
+
+from __future__ import annotations
+
+import linecache
+import re
+from itertools import islice
+from opcode import opname
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.foreign import refuse
+from funcgrad.core.level import FIX_ASSIGNMENT, TracerBase, traced_here
+from funcgrad.errors import (
+    DtypeError,
+    FuncgradError,
+    TracerAttributeError,
+    TracerConversionError,
+    is_ours,
+    numpy_function,
+    package_of,
+    user_line,
+)
+
+__all__ = ["array_error", "assignment_error", "conversion_error", "float_error", "int_error"]
+
+_LOSES = "would lose its derivative"
+_OF_LIBRARY = (
+    "write this step with NumPy functions, which can be traced; or give it "
+    "funcgrad.stop_gradient(x) if no derivative is wanted"
+)
+
+
+def conversion_error(
+    tracer: TracerBase, what: str, fix: str, cls: type[FuncgradError] = TracerConversionError
+) -> FuncgradError:
+    """Make an error that says where; of a value that has escaped there is something else to say."""
+    if tracer._trace.ended:
+        tracer._trace.escaped()
+    return cls(what, where=f"{user_line()}; {traced_here(tracer)}", fix=fix)
+
+
+def assignment_error(tracer: TracerBase, name: str, fix: str) -> FuncgradError:
+    """Make the error for an attribute that cannot be assigned to."""
+    return conversion_error(
+        tracer, f".{name} of a traced array cannot be assigned to", fix, TracerAttributeError
+    )
+
+
+def array_error(tracer: TracerBase, frame: Any, dtype: Any) -> FuncgradError:
+    """Make the error for `frame`, which wants the value as an array, of `dtype` if known."""
+    _refuse_method_of_foreign(frame)
+    use = _use(frame)
+    if use == "index":
+        return conversion_error(
+            tracer,
+            "a traced value cannot be the index of a plain NumPy array",
+            "use integers: np.floor(x).astype(int) gives plain ones. A mask is made by a "
+            "comparison, which gives plain booleans",
+        )
+    if use == "assignment":
+        if dtype is not None and np.dtype(dtype).kind in "iub":
+            return _integer(tracer, f"an array of {np.dtype(dtype)}")
+        return conversion_error(
+            tracer,
+            "a plain NumPy array cannot be assigned, or be indexed by, a traced value",
+            FIX_ASSIGNMENT,
+        )
+    what = "a plain NumPy array cannot hold a traced value"
+    caller = frame
+    while caller is not None and is_ours(caller.f_code.co_filename):
+        caller = caller.f_back
+    package = None if caller is None else package_of(caller.f_code.co_filename)
+    if package is not None:
+        return conversion_error(tracer, f"{what}, and {package} would make one of it", _OF_LIBRARY)
+    name = numpy_function()
+    if name == "full":
+        return conversion_error(tracer, what, "use funcgrad.numpy.full(shape, x)")
+    if name is not None and callable(getattr(np, name, None)):
+        return conversion_error(
+            tracer,
+            f"{what}: numpy.{name} would make one of its argument, a list perhaps",
+            f"join the parts first: np.{name}(np.stack([a, b])), or funcgrad.numpy.array([a, b])",
+        )
+    called = _called(frame)
+    last = called.rpartition(".")[2]
+    made = getattr(np, last, None) if called else None
+    if isinstance(made, type) and issubclass(made, np.generic):
+        return conversion_error(
+            tracer,
+            f"{what}, nor can a NumPy scalar: {called}() {_LOSES}",
+            f"keep the array: x.astype(np.{last}) casts it, and is traced",
+        )
+    if callable(made):
+        what += f": {called}() {_LOSES}"
+    use_instead = "array or funcgrad.numpy.asarray"
+    if last in ("array", "asanyarray", "asarray", "ascontiguousarray", "asfortranarray"):
+        use_instead = last
+    return conversion_error(
+        tracer,
+        what,
+        f"use funcgrad.numpy.{use_instead}, or join the parts with np.stack; "
+        "to assign it into an array, make that one with np.zeros_like(x) or "
+        "funcgrad.numpy.zeros",
+    )
+
+
+def float_error(tracer: TracerBase, frame: Any) -> FuncgradError:
+    """Make the error for `frame`, which wants the value as a Python float."""
+    _refuse_method_of_foreign(frame)
+    if _use(frame) == "formatting":
+        return conversion_error(
+            tracer,
+            "the % operator of strings calls float(), and float() of a traced value " + _LOSES,
+            'write f"{x:.2f}", which prints the value, or "%.2f" % funcgrad.stop_gradient(x)',
+        )
+    fix = "use the NumPy function (np.sin for math.sin)"
+    called = _called(frame)
+    last = called.rpartition(".")[2]
+    if called and last != "float" and callable(getattr(np, last, None)):
+        fix = f"use np.{last} for {called}"
+    return conversion_error(
+        tracer,
+        f"float() of a traced value, also by a function of the math module, {_LOSES}",
+        f"{fix}, keep the array, or write float(funcgrad.stop_gradient(x)) "
+        "if no derivative is wanted",
+    )
+
+
+def int_error(tracer: TracerBase, frame: Any) -> FuncgradError:
+    """Make the error for `frame`, which wants the value as an integer."""
+    if _use(frame) == "assignment":
+        return _integer(tracer, "an array of integers or booleans")
+    return conversion_error(
+        tracer,
+        f"int() of a traced value {_LOSES}",
+        "use np.floor(x).astype(int), which gives plain integers, or "
+        "int(funcgrad.stop_gradient(x))",
+    )
+
+
+def _integer(tracer: TracerBase, array: str) -> FuncgradError:
+    return conversion_error(
+        tracer,
+        f"{array} cannot be assigned a traced value: its dtype has no derivative",
+        "leave dtype=int away: " + FIX_ASSIGNMENT,
+        DtypeError,
+    )
+
+
+def _refuse_method_of_foreign(frame: Any) -> None:
+    """Raise if a method of another kind of array is running: ``series * x`` ends up here."""
+    for _ in range(20):
+        if frame is None:
+            return
+        code = frame.f_code
+        if code.co_argcount:
+            owner = frame.f_locals.get(code.co_varnames[0])
+            if hasattr(type(owner), code.co_name) and not isinstance(owner, TracerBase):
+                refuse(owner)
+        frame = frame.f_back
+
+
+def _use(frame: Any) -> str:
+    """Tell by the instruction at which `frame` is what it wants a value for."""
+    code = frame.f_code.co_code
+    name, operand = opname[code[frame.f_lasti]], code[frame.f_lasti + 1]
+    if name == "STORE_SUBSCR":
+        return "assignment"
+    # Python 3.14 has a binary operation number 26 in place of the instruction.
+    if name == "BINARY_SUBSCR" or (name == "BINARY_OP" and operand == 26):
+        return "index"
+    if name == "BINARY_OP" and operand in (6, 19):  # % and %=
+        return "formatting"
+    return "conversion"
+
+
+def _called(frame: Any) -> str:
+    """Return what the caller calls the function that it is calling, such as ``np.asarray``."""
+    code = frame.f_code
+    place = next(islice(code.co_positions(), frame.f_lasti // 2, None), None)
+    if place is None or place[0] is None or place[2] is None:
+        return ""
+    line = linecache.getline(code.co_filename, place[0]).encode()[place[2] :]
+    match = re.match(r"([A-Za-z_][\w.]*)\(", line.decode(errors="ignore"))
+    return match[1] if match else ""
