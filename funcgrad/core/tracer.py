@@ -141,7 +141,8 @@ def _method(name: str) -> Any:
     function = getattr(np, name)
 
     def method(self: Tracer, *args: Any, **kwargs: Any) -> Any:
-        return function(self, *args, **kwargs)
+        # Without NumPy's dispatch where it would come back to us at once.
+        return FUNCTIONS.get(function, function)(self, *args, **kwargs)
 
     method.__name__ = name
     method.__doc__ = f"Return ``np.{name}`` of this array."

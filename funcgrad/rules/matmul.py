@@ -103,7 +103,7 @@ class Gufunc(Primitive):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         x1, x2 = args
-        if not kwargs and hasattr(x1, "shape") and hasattr(x2, "shape"):
+        if not kwargs and type(x1) in PLAIN and type(x2) in PLAIN:
             return self.bind(x1, x2)
         out = kwargs.pop("out", None)
         result = self.bind(as_array(x1), as_array(x2), **kwargs)

@@ -6,6 +6,7 @@ Each runs the function once with tracers in the place of the floating leaves, wh
 
 from __future__ import annotations
 
+import functools
 import operator
 import warnings
 from collections.abc import Callable, Sequence
@@ -272,24 +273,21 @@ class _ValueAndGrad(Transformed):
             Make the arguments of the call from new leaves; and the gradient from those of leaves.
         """
         number = self.number
-        if number is not None and len(args) > number and _is_array(args[number]):
-            # One array, the usual case of an optimizer's objective: no tree, no search.
+        if number is not None and len(args) > number:
+            # One positional argument, the usual case: no search for it.
+            before, value, after = args[:number], args[number], args[number + 1 :]
+            if _is_array(value):  # an optimizer's objective: no tree either
+                return [value], [0], lambda traced: ((*before, *traced, *after), kwargs), _first
+            leaves, treedef = tree.flatten(value)
             return (
-                [args[number]],
-                [0],
-                lambda traced: ((*args[:number], *traced, *args[number + 1 :]), kwargs),
-                _first,
+                leaves,
+                self.positions(leaves, (value,), (f"argument {number}",), origin),
+                lambda traced: ((*before, tree.unflatten(treedef, traced), *after), kwargs),
+                functools.partial(tree.unflatten, treedef),
             )
         chosen = select(self.fun, args, kwargs, self.argnums, self.argnames, self.transform)
         leaves, treedef = tree.flatten(chosen.values)
-        positions = differentiable_leaves(
-            leaves,
-            chosen.values,
-            chosen.names,
-            transform=origin.transform,
-            allow_int=self.allow_int,
-            holomorphic=self.holomorphic,
-        )
+        positions = self.positions(leaves, chosen.values, chosen.names, origin)
 
         def insert(traced: list[Any]) -> tuple[Any, Any]:
             return chosen.replace(tree.unflatten(treedef, traced))
@@ -299,6 +297,17 @@ class _ValueAndGrad(Transformed):
             return gradient[0] if self.alone else gradient
 
         return leaves, positions, insert, gather
+
+    def positions(self, leaves: list[Any], values: Any, names: Any, origin: Origin) -> list[int]:
+        """Return the positions of the leaves to differentiate."""
+        return differentiable_leaves(
+            leaves,
+            values,
+            names,
+            transform=origin.transform,
+            allow_int=self.allow_int,
+            holomorphic=self.holomorphic,
+        )
 
     def check_output(self, value: Any, origin: Origin) -> tuple[Any, Any]:
         """Return the value and the cotangent to start from; raise unless it is a real scalar."""
