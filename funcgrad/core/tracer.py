@@ -33,7 +33,6 @@ from funcgrad.errors import (
 
 __all__ = ["Tracer", "unwrap"]
 
-_ASTYPE = getattr(np, "astype", np.ndarray.astype)  # NumPy 2.0 has the method alone
 _MATMUL = np.matmul
 
 
@@ -463,7 +462,7 @@ class Tracer(TracerBase):
                 f"Cannot cast array data from {self.dtype!r} to {np.dtype(dtype)!r} "
                 f"according to the rule {casting!r}"
             )
-        return FUNCTIONS[_ASTYPE](self, dtype, copy=copy)
+        return FUNCTIONS[np.astype](self, dtype, copy=copy)
 
     def __copy__(self) -> Any:
         return self.copy()

@@ -29,8 +29,6 @@ __all__ = [
 
 Order = Literal["K", "A", "C", "F"] | None
 
-_ASTYPE = getattr(np, "astype", np.ndarray.astype)  # NumPy 2.0 has the method alone
-
 
 def _converted(value: Any, dtype: Any, copy: bool | None, order: Any, ndmin: int = 0) -> Any:
     """Return a tracer for a value that is one or holds some."""
@@ -41,7 +39,7 @@ def _converted(value: Any, dtype: Any, copy: bool | None, order: Any, ndmin: int
     if dtype is not None and np.dtype(dtype) != dtype_of(made):
         if copy is False:
             raise ValueError("Unable to avoid copy while creating an array as requested.")
-        made, fresh = FUNCTIONS[_ASTYPE](made, dtype), True
+        made, fresh = FUNCTIONS[np.astype](made, dtype), True
     # A number becomes an array without axes.
     if not isinstance(concrete(made), np.ndarray):
         made, fresh = np.copy(made) if _is_traced(made) else np.asarray(made), True

@@ -19,7 +19,6 @@ from funcgrad.core.primitive import Sample, overrides, primitive
 from funcgrad.core.zero import dtype_of, is_finite, shape_of, zero_wins
 from funcgrad.rules.axes import cast, finish, plus, ratio
 from funcgrad.rules.families import linear
-from funcgrad.rules.spelling import newer
 
 __all__ = [
     "affine_scan",
@@ -231,10 +230,10 @@ def _declare_cumulative(made, ufunc, flat, inclusive):
         axis = running(ufunc, array, axis)
         return finish(made.bind(cast(array, dtype), axis=axis, reverse=False), out)
 
-    @made.def_call(*inclusive)
+    @made.def_call(inclusive)
     def with_start(x, /, *, axis=None, dtype=None, out=None, include_initial=False):
         if len(shape_of(x)) > 1 and axis is None:
-            inclusive[0](concrete(x))  # raises
+            inclusive(concrete(x))  # raises
         axis = 0 if axis is None else axis
         result = accumulate(np.reshape(x, -1) if shape_of(x) == () else x, axis, dtype)
         if include_initial:
@@ -255,15 +254,14 @@ def _declare_cumulative(made, ufunc, flat, inclusive):
         yield Sample(a, fun=ufunc.accumulate)
         yield Sample(a, 2, fun=ufunc.accumulate)
         yield Sample(np.array([3.0, 0.0, 2.0, 0.0, 5.0]))
-        for function in inclusive:
-            yield Sample(a, fun=function, axis=1)
-            yield Sample(a, fun=function, axis=-1, include_initial=True)
-            yield Sample(a[0, :, 0], fun=function, include_initial=True)
-            yield Sample(np.float64(1.5), fun=function, include_initial=True)
+        yield Sample(a, fun=inclusive, axis=1)
+        yield Sample(a, fun=inclusive, axis=-1, include_initial=True)
+        yield Sample(a[0, :, 0], fun=inclusive, include_initial=True)
+        yield Sample(np.float64(1.5), fun=inclusive, include_initial=True)
 
 
-_declare_cumulative(cumsum, np.add, np.cumsum, newer("cumulative_sum"))
-_declare_cumulative(cumprod, np.multiply, np.cumprod, newer("cumulative_prod"))
+_declare_cumulative(cumsum, np.add, np.cumsum, np.cumulative_sum)
+_declare_cumulative(cumprod, np.multiply, np.cumprod, np.cumulative_prod)
 
 
 @overrides(np.nancumsum)

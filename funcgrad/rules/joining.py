@@ -17,7 +17,7 @@ from funcgrad.core.level import TracerBase, concrete
 from funcgrad.core.primitive import Sample, overrides, primitive, store
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.rules.families import linear
-from funcgrad.rules.spelling import array_of, newer, stand_in
+from funcgrad.rules.spelling import array_of, stand_in
 
 __all__: list[str] = []
 
@@ -340,12 +340,10 @@ def split_alike_samples(rng):
     yield Sample(rng.normal(size=(2, 4, 6)), [1, 2])
 
 
-@primitive(linear, overrides=newer("unstack"), may_alias=True)
+@primitive(linear, overrides=np.unstack, may_alias=True)
 def unstack(x, *, axis=0):
     """Take apart along an axis, which goes away."""
-    if hasattr(np, "unstack"):
-        return np.unstack(x, axis=axis)
-    return tuple(np.moveaxis(x, axis, 0))
+    return np.unstack(x, axis=axis)
 
 
 @unstack.def_vjp

@@ -257,61 +257,64 @@ def vecdot_samples(rng):
     yield Sample(rng.normal(size=(2, 0)), rng.normal(size=(2, 0)))
 
 
-# These two came with NumPy 2.2.
-if hasattr(np, "matvec"):
-    matvec = Gufunc(np.matvec)
+matvec = Gufunc(np.matvec)
 
-    @matvec.def_pullbacks
-    def matvec_pullbacks(x1, x2):
-        n1, n2 = len(shape_of(x1)), len(shape_of(x2))
 
-        def matvec_pullback1(out_bar):
-            if n1 == 2:
-                return np.matmul(rows(_vectors(out_bar)).T, rows(_vectors(x2)))
-            return np.expand_dims(out_bar, -1) * np.expand_dims(x2, -2)
+@matvec.def_pullbacks
+def matvec_pullbacks(x1, x2):
+    n1, n2 = len(shape_of(x1)), len(shape_of(x2))
 
-        def matvec_pullback2(out_bar):
-            if n2 == 1:
-                return np.matmul(np.ravel(out_bar), rows(x1))
-            return np.squeeze(np.matmul(np.expand_dims(out_bar, -2), x1), -2)
+    def matvec_pullback1(out_bar):
+        if n1 == 2:
+            return np.matmul(rows(_vectors(out_bar)).T, rows(_vectors(x2)))
+        return np.expand_dims(out_bar, -1) * np.expand_dims(x2, -2)
 
-        return matvec_pullback1, matvec_pullback2
+    def matvec_pullback2(out_bar):
+        if n2 == 1:
+            return np.matmul(np.ravel(out_bar), rows(x1))
+        return np.squeeze(np.matmul(np.expand_dims(out_bar, -2), x1), -2)
 
-    @matvec.def_samples
-    def matvec_samples(rng):
-        yield Sample(rng.normal(size=(2, 3)), rng.normal(size=3))
-        yield Sample(rng.normal(size=(2, 3)), rng.normal(size=(4, 3)))
-        yield Sample(rng.normal(size=(4, 2, 3)), rng.normal(size=3))
-        yield Sample(rng.normal(size=(4, 1, 2, 3)), rng.normal(size=(5, 3)))
-        yield Sample(rng.normal(size=(3, 2)), rng.normal(size=(3, 4)), axes=[(1, 0), 0, 0])
-        yield Sample(rng.normal(size=(2, 0)), rng.normal(size=(3, 0)))
+    return matvec_pullback1, matvec_pullback2
 
-    vecmat = Gufunc(np.vecmat)
 
-    @vecmat.def_pullbacks
-    def vecmat_pullbacks(x1, x2):
-        n2 = len(shape_of(x2))
+@matvec.def_samples
+def matvec_samples(rng):
+    yield Sample(rng.normal(size=(2, 3)), rng.normal(size=3))
+    yield Sample(rng.normal(size=(2, 3)), rng.normal(size=(4, 3)))
+    yield Sample(rng.normal(size=(4, 2, 3)), rng.normal(size=3))
+    yield Sample(rng.normal(size=(4, 1, 2, 3)), rng.normal(size=(5, 3)))
+    yield Sample(rng.normal(size=(3, 2)), rng.normal(size=(3, 4)), axes=[(1, 0), 0, 0])
+    yield Sample(rng.normal(size=(2, 0)), rng.normal(size=(3, 0)))
 
-        def vecmat_pullback1(out_bar):
-            if n2 == 2:
-                return conj(np.matmul(solid(out_bar), x2.T))
-            return conj(np.squeeze(np.matmul(x2, np.expand_dims(out_bar, -1)), -1))
 
-        def vecmat_pullback2(out_bar):
-            if n2 == 2:
-                return np.matmul(rows(_vectors(conj(x1))).T, rows(_vectors(out_bar)))
-            return np.expand_dims(conj(x1), -1) * np.expand_dims(out_bar, -2)
+vecmat = Gufunc(np.vecmat)
 
-        return vecmat_pullback1, vecmat_pullback2
 
-    @vecmat.def_samples
-    def vecmat_samples(rng):
-        yield Sample(rng.normal(size=3), rng.normal(size=(3, 2)))
-        yield Sample(rng.normal(size=(4, 3)), rng.normal(size=(3, 2)))
-        yield Sample(rng.normal(size=3), rng.normal(size=(4, 3, 2)))
-        yield Sample(rng.normal(size=(4, 1, 3)), rng.normal(size=(5, 3, 2)))
-        yield Sample(rng.normal(size=(3, 4)), rng.normal(size=(2, 3)), axes=[0, (1, 0), 0])
-        yield Sample(rng.normal(size=(2, 0)), rng.normal(size=(0, 3)))
+@vecmat.def_pullbacks
+def vecmat_pullbacks(x1, x2):
+    n2 = len(shape_of(x2))
+
+    def vecmat_pullback1(out_bar):
+        if n2 == 2:
+            return conj(np.matmul(solid(out_bar), x2.T))
+        return conj(np.squeeze(np.matmul(x2, np.expand_dims(out_bar, -1)), -1))
+
+    def vecmat_pullback2(out_bar):
+        if n2 == 2:
+            return np.matmul(rows(_vectors(conj(x1))).T, rows(_vectors(out_bar)))
+        return np.expand_dims(conj(x1), -1) * np.expand_dims(out_bar, -2)
+
+    return vecmat_pullback1, vecmat_pullback2
+
+
+@vecmat.def_samples
+def vecmat_samples(rng):
+    yield Sample(rng.normal(size=3), rng.normal(size=(3, 2)))
+    yield Sample(rng.normal(size=(4, 3)), rng.normal(size=(3, 2)))
+    yield Sample(rng.normal(size=3), rng.normal(size=(4, 3, 2)))
+    yield Sample(rng.normal(size=(4, 1, 3)), rng.normal(size=(5, 3, 2)))
+    yield Sample(rng.normal(size=(3, 4)), rng.normal(size=(2, 3)), axes=[0, (1, 0), 0])
+    yield Sample(rng.normal(size=(2, 0)), rng.normal(size=(0, 3)))
 
 
 def _vectors(x: Any) -> Any:

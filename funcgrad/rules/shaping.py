@@ -16,7 +16,7 @@ from funcgrad.core.primitive import Sample, overrides, primitive
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import DtypeError, describe, user_line
 from funcgrad.rules.families import linear
-from funcgrad.rules.spelling import array_of, axis_order, newer
+from funcgrad.rules.spelling import array_of, axis_order
 
 __all__: list[str] = []
 
@@ -407,8 +407,7 @@ def cast_vjp(primals, out, *, dtype):
     return _same if dtype.kind in "fc" else (None,)
 
 
-# NumPy 2.0 has the method alone.
-@cast.def_call(*(newer("astype") or (np.ndarray.astype,)))
+@cast.def_call(np.astype)
 def astype(x, dtype, /, *, copy=True, device=None):
     """Convert to another dtype: a copy, unless there is nothing to do and `copy` is false."""
     dtype = np.dtype(dtype)

@@ -1,4 +1,4 @@
-"""What helps to translate NumPy's calls: lists that hold tracers, names of newer versions, shapes.
+"""What helps to translate NumPy's calls: lists that hold tracers, and shapes.
 
 The functions that translate a call (`Primitive.def_call`) and those composed of others
 (`funcgrad.core.primitive.overrides`) use them.
@@ -15,14 +15,9 @@ from funcgrad.core.level import TracerBase
 from funcgrad.core.zero import dtype_of
 from funcgrad.errors import DtypeError, describe, user_line
 
-__all__ = ["array_of", "axis_order", "holds_tracer", "newer", "stand_in"]
+__all__ = ["array_of", "axis_order", "holds_tracer", "stand_in"]
 
 _NESTED = (list, tuple)
-
-
-def newer(*names: str) -> tuple[Any, ...]:
-    """Return the NumPy functions of these names that the installed version has."""
-    return tuple(getattr(np, name) for name in names if hasattr(np, name))
 
 
 def holds_tracer(value: Any) -> bool:

@@ -432,9 +432,8 @@ VIEWS = {
     "split": lambda y: np.split(y, 2)[1],
     "hsplit": lambda y: np.hsplit(y, 3),
     "meshgrid": lambda y: np.meshgrid(y[0], y[1], copy=False),
+    "unstack": np.unstack,
 }
-if hasattr(np, "unstack"):
-    VIEWS["unstack"] = np.unstack
 
 COPIES = {
     "copy": np.copy,
