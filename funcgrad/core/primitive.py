@@ -123,6 +123,8 @@ class Primitive:
         The result may share memory with the first argument.
     linear : bool
         The tangents go through the operation itself; no rule asks for the values of its arguments.
+    multilinear : bool
+        Linear in each argument by itself: a sum of products, in which the transforms let zero win.
     """
 
     __slots__ = (
@@ -136,6 +138,7 @@ class Primitive:
         "jvp",
         "linear",
         "may_alias",
+        "multilinear",
         "name",
         "overridden",
         "reason",
@@ -148,6 +151,7 @@ class Primitive:
         self.name = name
         self.may_alias = may_alias
         self.linear = False
+        self.multilinear = False
         self.jvp: Rule | None = None
         self.vjp: Rule | None = None
         self.reason: str | None = None

@@ -8,7 +8,7 @@ for that costs one BLAS dot product where all is finite, which is nearly always.
 from __future__ import annotations
 
 from cmath import isfinite  # of complex numbers, and faster than .real
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ __all__ = [
     "spread",
     "vdot",
     "zero_wins",
+    "zero_wins_among",
 ]
 
 _ndarray = np.ndarray
@@ -76,11 +77,50 @@ def zero_wins(product: Any, t: Any) -> Any:
     """
     if is_finite(product):
         return product
-    zero = dtype_of(product).type(0)
     if isinstance(product, float | complex):  # a Python number stays one
         return product if t else type(product)(0)
-    chosen = np.where(np.equal(t, 0), zero, product)
+    chosen = _zero_where(np.equal(t, 0), product)
     return chosen[()] if isinstance(product, np.generic) else chosen
+
+
+def _zero_where(zero: Any, x: Any) -> Any:
+    """Return `x` with 0 where `zero` is true and `x` is not finite.
+
+    Finite elements stay what they are, zeros too: they have derivatives of their own.
+    """
+    lost = np.logical_and(zero, np.logical_not(np.isfinite(x)))
+    return np.where(lost, dtype_of(x).type(0), x)
+
+
+def zero_wins_among(made: Any, product: Callable[..., Any], args: Sequence[Any]) -> Any:
+    """Return ``made = product(*args)``, a sum of products of elements of each, where zero wins.
+
+    A term with a factor of exactly 0 is 0: rows of data that are missing (NaN) and masked out after
+    a matrix product must not turn the gradient of the weights into NaN.
+
+    Parameters
+    ----------
+    made : array_like
+        What `product` gives.
+    product : callable
+        Linear in each of its arguments.
+    args : sequence of array_like
+        The factors, one of them a tangent or cotangent.
+    """
+    if is_finite(made):
+        return made
+    finite = [np.isfinite(arg) for arg in args]
+    if all(bool(np.all(mask)) for mask in finite):
+        return made  # it overflowed
+    # The same sum with ones for what is not finite, and for what is not 0 in the others: it
+    # counts the terms that are not finite for a good reason.
+    count: Any = 0.0
+    for index, mask in enumerate(finite):
+        others = [np.not_equal(arg, 0) * 1.0 for arg in args]
+        others[index] = np.logical_not(mask) * 1.0
+        count = count + np.real(product(*others))
+    clean = product(*(np.where(mask, arg, 0) for mask, arg in zip(finite, args, strict=True)))
+    return np.where(np.greater(count, 0), made, clean)
 
 
 def guarded(product: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -107,7 +147,7 @@ def repaired(made: Any, product: Callable[[Any, Any], Any], t: Any, kept: Any) -
     factor = as_numpy(product, 1.0, kept)
     flat = np.equal(factor, 0)
     if np.any(flat):
-        made = np.where(flat, dtype_of(made).type(0), made)
+        made = _zero_where(flat, made)
     return zero_wins(made, t)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from funcgrad.core.convert import zeros_like
 from funcgrad.core.primitive import Primitive
+from funcgrad.core.zero import zero_wins_among
 
 __all__ = ["linear", "multilinear"]
 
@@ -33,12 +34,16 @@ def multilinear(primitive: Primitive) -> None:
     """Linear in each array argument by itself: the product rule."""
 
     def multilinear_jvp(primals: Any, tangents: Any, out: Any, **params: Any) -> Any:
+        def product(*args: Any) -> Any:
+            return primitive.bind(*args, **params)
+
         out_dot = None
         for index, x_dot in enumerate(tangents):
             if x_dot is not None:
                 args = [*primals[:index], x_dot, *primals[index + 1 :]]
-                part = primitive.bind(*args, **params)
+                part = zero_wins_among(product(*args), product, args)
                 out_dot = part if out_dot is None else out_dot + part
         return out_dot
 
     primitive.def_jvp(multilinear_jvp)
+    primitive.multilinear = True

@@ -13,8 +13,9 @@ or two edges right in the node, so that neither closures nor loops over argument
     (k, edges)                                  any other; k is a tuple for several results
 
 where ``pull(out_bar, kept)`` is the cotangent for argument i. An edge is
-``(pull, i, shape, dtype)`` with the shape and dtype of argument i, to which what ``pull(out_bar)``
-returns is brought: a rule may leave it broadcast, or promoted.
+``(pull, i, shape, dtype, repair)`` with the shape and dtype of argument i, to which what
+``pull(out_bar)`` returns is brought: a rule may leave it broadcast, or promoted. `repair` is what
+it takes to let zero win in a sum of products.
 """
 
 from __future__ import annotations
@@ -33,7 +34,17 @@ from funcgrad.core.foreign import has_derivative
 from funcgrad.core.level import Origin, Trace, escaped
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.tracer import Tracer, unwrap
-from funcgrad.core.zero import SHORT, as_numpy, dtype_of, fit, repaired, shape_of, vdot
+from funcgrad.core.zero import (
+    SHORT,
+    as_numpy,
+    dtype_of,
+    fit,
+    is_finite,
+    repaired,
+    shape_of,
+    vdot,
+    zero_wins_among,
+)
 from funcgrad.errors import MissingRuleError, describe, user_line
 
 __all__ = ["OutlivingTrace", "ReverseTrace", "backward", "no_rule"]
@@ -241,12 +252,17 @@ class ReverseTrace(Trace):
         if type(pullbacks) is not tuple:
             pullbacks = (pullbacks,)
         edges = []
-        for pull, i, value in zip(pullbacks, parents, values, strict=True):
+        repair = None
+        for index, (pull, i) in enumerate(zip(pullbacks, parents, strict=True)):
             if i >= 0 and pull is not None:
+                value = values[index]
+                if primitive.multilinear:
+                    # The other arguments, which the pullback needs anyhow.
+                    repair = primitive, params, [*values[:index], None, *values[index + 1 :]]
                 if type(value) is _ndarray:
-                    edges.append((pull, i, value.shape, value.dtype))
+                    edges.append((pull, i, value.shape, value.dtype, repair))
                 else:
-                    edges.append((pull, i, shape_of(value), dtype_of(value)))
+                    edges.append((pull, i, shape_of(value), dtype_of(value), repair))
         return self._record(primitive, args[0], params, out, edges) if edges else out
 
     def _single(self, primitive: Primitive, x: Tracer, params: dict[str, Any]) -> Any:
@@ -263,7 +279,7 @@ class ReverseTrace(Trace):
         if pull is None:
             return out
         dtype = value.dtype
-        edges = ((pull, x._extra, value.shape, dtype),)
+        edges = ((pull, x._extra, value.shape, dtype, None),)
         if getattr(out, "dtype", None) is not dtype:  # several results, or a Python number
             return self._record(primitive, x, params, out, edges)
         index = self.new_index()
@@ -310,7 +326,7 @@ def _edge(product: Callable[..., Any], kept: Any, i: int, value: Any) -> tuple[A
     """Make the edge of an elementwise operation whose argument `value` is unlike the result."""
     pull: Callable[[Any], Any]
     pull = _passed if product is passes else partial(product, kept=kept)
-    return pull, i, shape_of(value), dtype_of(value)
+    return pull, i, shape_of(value), dtype_of(value), None
 
 
 def _passed(out_bar: Any) -> Any:
@@ -338,6 +354,27 @@ def no_rule(
         fix="write it with functions that have one, or add the rule: "
         "docs/how-to/add-a-primitive.md",
     )
+
+
+def _pulled_among(
+    bar: Any,
+    out_bar: Any,
+    shape: tuple[int, ...],
+    dtype: Any,
+    primitive: Primitive,
+    params: dict[str, Any],
+    others: list[Any],
+) -> Any:
+    """Return `bar`, pulled back through a sum of products, with zero winning in each of them."""
+    index = next(k for k, other in enumerate(others) if other is None)
+    own = np.broadcast_to(np.zeros((), dtype), shape)  # only its shape and dtype count
+
+    def product(*args: Any) -> Any:
+        primals = [*args[:index], own, *args[index:-1]]
+        pullbacks: Any = primitive.vjp(primals, None, **params)  # type: ignore[misc]
+        return pullbacks[index](args[-1])
+
+    return zero_wins_among(bar, product, [*others[:index], *others[index + 1 :], out_bar])
 
 
 # A rule may divide by zero where its result is then not used; the user did not write that. As a
@@ -446,9 +483,11 @@ def backward(tape: list[Any], bars: list[Any], wanted: int, *, consume: bool) ->
                 if out_bar is None:
                     continue
                 bars[k] = None
-            for pull, i, shape, dtype in edges:
+            for pull, i, shape, dtype, repair in edges:
                 bar = pull(out_bar)
                 if bar is not None:
+                    if repair is not None and not is_finite(bar):
+                        bar = _pulled_among(bar, out_bar, shape, dtype, *repair)
                     if type(bar) is not _ndarray or bar.shape != shape or bar.dtype is not dtype:
                         bar = fit(bar, shape, dtype)
                     before = bars[i]
