@@ -11,11 +11,11 @@ or two edges right in the node, so that neither closures nor loops over argument
     (k, pull, i, kept, pull2, j, kept2)         two arguments i and j
     (k, scatter, i, index, shape, dtype)        x[index] with slices and integers
     (k, edges)                                  any other; k is a tuple for several results
+    (k, edges, factors)                         a sum of products of the arguments, and these
 
 where ``pull(out_bar, kept)`` is the cotangent for argument i. An edge is
-``(pull, i, shape, dtype, repair)`` with the shape and dtype of argument i, to which what
-``pull(out_bar)`` returns is brought: a rule may leave it broadcast, or promoted. `repair` is what
-it takes to let zero win in a sum of products.
+``(pull, i, shape, dtype)`` with the shape and dtype of argument i, to which what
+``pull(out_bar)`` returns is brought: a rule may leave it broadcast, or promoted.
 """
 
 from __future__ import annotations
@@ -252,18 +252,24 @@ class ReverseTrace(Trace):
         if type(pullbacks) is not tuple:
             pullbacks = (pullbacks,)
         edges = []
-        repair = None
-        for index, (pull, i) in enumerate(zip(pullbacks, parents, strict=True)):
+        for pull, i, value in zip(pullbacks, parents, values, strict=True):
             if i >= 0 and pull is not None:
-                value = values[index]
-                if primitive.multilinear:
-                    # The other arguments, which the pullback needs anyhow.
-                    repair = primitive, params, [*values[:index], None, *values[index + 1 :]]
                 if type(value) is _ndarray:
-                    edges.append((pull, i, value.shape, value.dtype, repair))
+                    edges.append((pull, i, value.shape, value.dtype))
                 else:
-                    edges.append((pull, i, shape_of(value), dtype_of(value), repair))
-        return self._record(primitive, args[0], params, out, edges) if edges else out
+                    edges.append((pull, i, shape_of(value), dtype_of(value)))
+        if not edges:
+            return out
+        if not primitive.multilinear:
+            return self._record(primitive, args[0], params, out, edges)
+        # A sum of products, in which zero may have to win: note its factors as well. If only one
+        # is wanted, its value is not needed, and nothing but its shape is kept.
+        if len(edges) == 1:
+            wanted = next(k for k, i in enumerate(parents) if i == edges[0][1])
+            values[wanted] = None
+        index = self.new_index()
+        self.record((index, edges, (primitive, params, values, parents)))
+        return Tracer(self, out, index)
 
     def _single(self, primitive: Primitive, x: Tracer, params: dict[str, Any]) -> Any:
         """Record an operation on one array, not nested: the same as `process`, in half the time."""
@@ -279,7 +285,7 @@ class ReverseTrace(Trace):
         if pull is None:
             return out
         dtype = value.dtype
-        edges = ((pull, x._extra, value.shape, dtype, None),)
+        edges = ((pull, x._extra, value.shape, dtype),)
         if getattr(out, "dtype", None) is not dtype:  # several results, or a Python number
             return self._record(primitive, x, params, out, edges)
         index = self.new_index()
@@ -326,7 +332,7 @@ def _edge(product: Callable[..., Any], kept: Any, i: int, value: Any) -> tuple[A
     """Make the edge of an elementwise operation whose argument `value` is unlike the result."""
     pull: Callable[[Any], Any]
     pull = _passed if product is passes else partial(product, kept=kept)
-    return pull, i, shape_of(value), dtype_of(value), None
+    return pull, i, shape_of(value), dtype_of(value)
 
 
 def _passed(out_bar: Any) -> Any:
@@ -359,14 +365,18 @@ def no_rule(
 def _pulled_among(
     bar: Any,
     out_bar: Any,
+    i: int,
     shape: tuple[int, ...],
     dtype: Any,
     primitive: Primitive,
     params: dict[str, Any],
-    others: list[Any],
+    values: list[Any],
+    parents: list[int],
 ) -> Any:
-    """Return `bar`, pulled back through a sum of products, with zero winning in each of them."""
-    index = next(k for k, other in enumerate(others) if other is None)
+    """Return `bar`, pulled back to argument `i` of a sum of products, with zero winning in each."""
+    if is_finite(bar) or parents.count(i) > 1:  # of x @ x: which of the two is not known
+        return bar
+    index = parents.index(i)
     own = np.broadcast_to(np.zeros((), dtype), shape)  # only its shape and dtype count
 
     def product(*args: Any) -> Any:
@@ -374,7 +384,7 @@ def _pulled_among(
         pullbacks: Any = primitive.vjp(primals, None, **params)  # type: ignore[misc]
         return pullbacks[index](args[-1])
 
-    return zero_wins_among(bar, product, [*others[:index], *others[index + 1 :], out_bar])
+    return zero_wins_among(bar, product, [*values[:index], *values[index + 1 :], out_bar])
 
 
 # A rule may divide by zero where its result is then not used; the user did not write that. As a
@@ -471,7 +481,11 @@ def backward(tape: list[Any], bars: list[Any], wanted: int, *, consume: bool) ->
                 bar = fit(scatter(out_bar, shape, index), shape, dtype)
                 bars[i] = bar if before is None else before + bar
         else:
-            k, edges = node
+            if size == 2:
+                k, edges = node
+                factors = None
+            else:
+                k, edges, factors = node
             if type(k) is tuple:
                 out_bar = tuple([bars[index] for index in k])
                 if all(bar is None for bar in out_bar):
@@ -483,11 +497,15 @@ def backward(tape: list[Any], bars: list[Any], wanted: int, *, consume: bool) ->
                 if out_bar is None:
                     continue
                 bars[k] = None
-            for pull, i, shape, dtype, repair in edges:
+            for pull, i, shape, dtype in edges:
                 bar = pull(out_bar)
                 if bar is not None:
-                    if repair is not None and not is_finite(bar):
-                        bar = _pulled_among(bar, out_bar, shape, dtype, *repair)
+                    if factors is not None and (
+                        type(bar) is not _ndarray
+                        or bar.size > SHORT
+                        or not isfinite(vdot(bar, bar))
+                    ):
+                        bar = _pulled_among(bar, out_bar, i, shape, dtype, *factors)
                     if type(bar) is not _ndarray or bar.shape != shape or bar.dtype is not dtype:
                         bar = fit(bar, shape, dtype)
                     before = bars[i]
