@@ -1132,3 +1132,41 @@ def test_objects_beside_a_traced_value(f):
     for transform in (fg.grad(f), lambda x: fg.jvp(f, (x,), (x,)), lambda x: fg.linearize(f, x)):
         with pytest.raises(errors.DtypeError, match="array of objects"):
             transform(x)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda x: x > 0,
+        bool,
+        np.argmax,
+        np.sign,
+        np.floor,
+        np.isnan,
+        np.any,
+        np.nonzero,
+        lambda x: np.isclose(x, 1.0),
+        lambda x: x.astype(int),
+        fg.stop_gradient,
+        lambda x: fg.vjp(lambda y: x, 1.0),
+        lambda x: fg.jvp(lambda y: x, (1.0,), (1.0,)),
+        lambda x: fg.linearize(lambda y: x, 1.0),
+        lambda x: fg.grad(lambda y: (y, x), has_aux=True)(1.0),
+    ],
+)
+def test_a_leaked_value_is_noticed_where_no_derivative_is_made(use):
+    kept = []
+
+    def f(x):
+        kept.append(x)
+        return np.sum(x)
+
+    fg.grad(f)(np.ones(1))
+    with pytest.raises(errors.TracerLeakError, match="escaped"):
+        use(kept[0])
+
+
+def test_a_random_key_passes_through_a_tree():
+    key = fg.random.key(1)
+    gradient = fg.grad(lambda p: p["w"] ** 2)({"w": 2.0, "key": key})
+    assert gradient == {"w": 4.0, "key": None}

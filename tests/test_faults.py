@@ -5,6 +5,7 @@ their repositories only. Each entry gives ``(got, want)``, compared value by val
 """
 
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -225,6 +226,20 @@ def slope_of_log():
 @fault("C9")
 def slope_of_the_identity():
     return fg.grad(lambda x: x)(5.0), 1.0
+
+
+@fault("B9")
+def threads_share_no_state():
+    with ThreadPoolExecutor(8) as pool:
+        got = list(pool.map(lambda x: fg.grad(doublings(5))(x), np.ones(32)))
+    return got, [32.0] * 32
+
+
+@fault("C27")
+def cross_entropy_in_single_precision():
+    logits = np.array([200.0, 0.0], np.float32)
+    value, slope = fg.value_and_grad(cross_entropy)(logits, 1)
+    return [value, slope, slope.dtype == np.float32], [200.0, [1.0, -1.0], True]
 
 
 @fault("C10")

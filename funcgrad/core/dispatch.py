@@ -73,6 +73,9 @@ def _call_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: 
     handler = FUNCTIONS.get(getattr(ufunc, method))
     if handler is None:
         raise missing(f"{_name_of(ufunc)}.{method}", inputs)
+    # NumPy hands over what was given by these keywords among the inputs as well.
+    for name in ("array", "indices")[: len(inputs)]:
+        kwargs.pop(name, None)
     return handler(*inputs, **kwargs)
 
 
@@ -127,6 +130,8 @@ def discrete(*functions: Any) -> None:
     def declare(function: Any) -> None:
         def on_values(*args: Any, **kwargs: Any) -> Any:
             trace = top_trace(_flat(args, kwargs))
+            if trace is not None and trace.ended:
+                trace.escaped()
             return function(*_below(args, trace), **_below(kwargs, trace))
 
         FUNCTIONS[function] = on_values

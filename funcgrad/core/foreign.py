@@ -95,7 +95,8 @@ def refuse_leaf(leaf: Any, where: Callable[[], str]) -> None:
     refuse(leaf, where)
     cls = type(leaf)
     if (
-        hasattr(cls, "__array__")
+        dtype is not None
+        and hasattr(cls, "__array__")
         and hasattr(leaf, "shape")
         and getattr(cls, "__array_ufunc__", None) is None
     ):

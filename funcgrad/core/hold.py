@@ -8,6 +8,7 @@ while the function runs, so that writing to one is an error; memory does not gro
 
 from __future__ import annotations
 
+import re
 import threading
 from typing import Any
 
@@ -24,6 +25,8 @@ _SMALL = 16384
 # another thread too: the last to let go of it makes it writeable again.
 _holders: dict[int, list[Holder]] = {}
 _guard = threading.Lock()
+# How NumPy says that it may not write.
+_READ_ONLY = re.compile("read-only|not writeable|writable")
 
 
 class Holder:
@@ -87,7 +90,7 @@ class Holder:
             for part in sorted(self.locked, key=_depth):
                 self._unlock(part)
             self.locked.clear()
-        if type(error) is ValueError and "read-only" in str(error):
+        if type(error) is ValueError and _READ_ONLY.search(str(error)):
             raise MutationError(
                 "a plain array was assigned to in place after a traced operation had used it; "
                 "the backward pass needs its old values",

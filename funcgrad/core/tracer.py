@@ -489,6 +489,8 @@ class Tracer(TracerBase):
     # The guarded exits
 
     def __bool__(self) -> bool:
+        if self._trace.ended:
+            self._trace.escaped()
         return bool(self._value)
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:

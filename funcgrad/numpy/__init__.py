@@ -16,13 +16,21 @@ import numpy as np
 
 from funcgrad.numpy.create import (
     arange,
+    copy,
     empty,
+    empty_like,
     eye,
     full,
+    full_like,
+    geomspace,
     identity,
+    linspace,
+    logspace,
     ones,
+    ones_like,
     tri,
     zeros,
+    zeros_like,
 )
 from funcgrad.numpy.gather import c_, r_
 from funcgrad.numpy.nested import (
@@ -45,15 +53,23 @@ __all__ = [
     "ascontiguousarray",
     "asfortranarray",
     "c_",
+    "copy",
     "empty",
+    "empty_like",
     "eye",
     "full",
+    "full_like",
+    "geomspace",
     "identity",
     "isscalar",
+    "linspace",
+    "logspace",
     "ones",
+    "ones_like",
     "r_",
     "tri",
     "zeros",
+    "zeros_like",
 ]
 
 

@@ -17,7 +17,24 @@ from funcgrad.core.constant import assignable
 from funcgrad.rules.creation import filled
 from funcgrad.rules.spelling import holds_tracer
 
-__all__ = ["arange", "empty", "eye", "full", "identity", "ones", "tri", "zeros"]
+__all__ = [
+    "arange",
+    "copy",
+    "empty",
+    "empty_like",
+    "eye",
+    "full",
+    "full_like",
+    "geomspace",
+    "identity",
+    "linspace",
+    "logspace",
+    "ones",
+    "ones_like",
+    "tri",
+    "zeros",
+    "zeros_like",
+]
 
 Shape = SupportsIndex | Sequence[SupportsIndex]
 
@@ -182,3 +199,34 @@ def arange(*args: Any, **kwargs: Any) -> Any:
     ndarray
     """
     return assignable(np.arange(*args, **kwargs))
+
+
+def _assignable(name: str) -> Any:
+    function = getattr(np, name)
+
+    def made(*args: Any, **kwargs: Any) -> Any:
+        return assignable(function(*args, **kwargs))
+
+    made.__name__ = made.__qualname__ = name
+    made.__doc__ = f"""Make a new array, to which traced values may be assigned inside a transform.
+
+    Parameters
+    ----------
+    *args, **kwargs
+        As for `numpy.{name}`.
+
+    Returns
+    -------
+    ndarray
+    """
+    return made
+
+
+copy = _assignable("copy")
+empty_like = _assignable("empty_like")
+full_like = _assignable("full_like")
+geomspace = _assignable("geomspace")
+linspace = _assignable("linspace")
+logspace = _assignable("logspace")
+ones_like = _assignable("ones_like")
+zeros_like = _assignable("zeros_like")

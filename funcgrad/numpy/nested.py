@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from funcgrad.core.constant import assignable
 from funcgrad.core.level import TracerBase, concrete, is_tracing
 from funcgrad.core.primitive import FUNCTIONS
 from funcgrad.core.zero import dtype_of, shape_of
@@ -98,9 +99,11 @@ def array(
     """
     if not isinstance(object, TracerBase) and not (is_tracing() and holds_tracer(object)):
         try:
-            return np.array(
+            made = np.array(
                 object, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin, like=like
             )
+            # A new array may be assigned to inside a transform, like those of `zeros`.
+            return made if made is object else assignable(made)
         except TracerConversionError:  # in a thread of its own
             pass
     return _converted(object, dtype, copy, order, ndmin)
@@ -166,7 +169,9 @@ def asanyarray(
 def _as(convert: Any, a: Any, dtype: Any, order: Any, copy: bool | None, like: Any) -> Any:
     if not isinstance(a, TracerBase) and not (is_tracing() and holds_tracer(a)):
         try:
-            return convert(a, dtype, order, copy=copy, like=like)
+            made = convert(a, dtype, order, copy=copy, like=like)
+            # Of a list it is a new array, which may be assigned to inside a transform.
+            return assignable(made) if isinstance(a, list | tuple) else made
         except TracerConversionError:  # in a thread of its own
             pass
     return _converted(a, dtype, copy, order)

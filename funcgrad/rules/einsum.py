@@ -20,7 +20,7 @@ import numpy as np
 
 from funcgrad.core.dispatch import discrete
 from funcgrad.core.primitive import Sample, primitive
-from funcgrad.core.zero import shape_of
+from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.rules.families import multilinear
 from funcgrad.rules.matmul import as_array, solid
 
@@ -149,6 +149,9 @@ def _pullback(plan: _Plan, others: list[Any], optimize: Any) -> Any:
     spec, found, shape, labels, repeats = plan
 
     def einsum_pullback(out_bar):
+        if 0 in shape_of(out_bar) or any(0 in shape_of(x) for x in others):
+            # NumPy 2.4 writes out of bounds for some products of empty arrays.
+            return np.zeros(shape, dtype_of(out_bar))
         if optimize:
             out_bar = solid(out_bar)
         bar = np.einsum(spec, out_bar, *others, optimize=optimize)

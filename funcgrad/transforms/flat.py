@@ -108,6 +108,8 @@ def lower(value: Any, trace: Trace) -> Any:
         level = value._trace.level
         if level == trace.level:
             return unwrap(value._value)
+        if value._trace.ended:  # kept from an earlier call
+            value._trace.escaped()
         if level == 0:
             return value._value
         if level > trace.level:  # of an inner transform, which has ended

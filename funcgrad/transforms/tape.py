@@ -90,6 +90,12 @@ class ReverseTrace(Trace):
         """Return a list with room for the cotangent of every variable so far."""
         return [None] * self.new_index()
 
+    def plain(self, out: Any) -> Any:
+        """Return a result that carries no derivative, unless this trace has ended."""
+        if self.ended:
+            self.escaped()
+        return out
+
     def variable(self, value: Any) -> Tracer:
         """Make an independent variable; they come first on the tape's numbering."""
         made = Tracer(self, unwrap(value), self.new_index())
@@ -102,7 +108,7 @@ class ReverseTrace(Trace):
         out = fun(value)
         if not primitive.smooth:
             if primitive.discrete:
-                return out
+                return self.plain(out)
             raise no_rule(primitive, "vjp", (value,), {})
         keep = primitive.keep0
         if keep == "x":
@@ -140,7 +146,7 @@ class ReverseTrace(Trace):
         out = fun(x, y)
         if not primitive.smooth:
             if primitive.discrete:
-                return out
+                return self.plain(out)
             i, j = _ruled(primitive, i, j, (x, y))
             if i < 0 and j < 0:
                 return out
@@ -241,7 +247,7 @@ class ReverseTrace(Trace):
             parents.append(i)
         out = (primitive.bind if nested else primitive.forward)(*values, **params)
         if primitive.reason is not None:
-            return out
+            return self.plain(out)
         if primitive.vjp is None:
             raise no_rule(primitive, "vjp", values, params)
         if not primitive.linear:  # of which only shapes are kept
@@ -259,7 +265,7 @@ class ReverseTrace(Trace):
                 else:
                     edges.append((pull, i, shape_of(value), dtype_of(value)))
         if not edges:
-            return out
+            return self.plain(out)
         if not primitive.multilinear:
             return self._record(primitive, args[0], params, out, edges)
         # A sum of products, in which zero may have to win: note its factors as well. If only one
@@ -276,14 +282,14 @@ class ReverseTrace(Trace):
         value = x._value
         out = primitive.forward(value, **params)
         if primitive.reason is not None:
-            return out
+            return self.plain(out)
         if primitive.vjp is None:
             raise no_rule(primitive, "vjp", (value,), params)
         pull = primitive.vjp((value,), out, **params)
         if type(pull) is tuple:
             (pull,) = pull
         if pull is None:
-            return out
+            return self.plain(out)
         dtype = value.dtype
         edges = ((pull, x._extra, value.shape, dtype),)
         if getattr(out, "dtype", None) is not dtype:  # several results, or a Python number

@@ -300,13 +300,16 @@ _NOTHING: Any = object()
 
 
 def reduce(
-    f: Callable[[Any, Any], Any], tree: Any, initializer: Any = _NOTHING, is_leaf: IsLeaf = None
+    function: Callable[[Any, Any], Any],
+    tree: Any,
+    initializer: Any = _NOTHING,
+    is_leaf: IsLeaf = None,
 ) -> Any:
     """Combine all leaves to one value, from the first to the last.
 
     Parameters
     ----------
-    f : callable
+    function : callable
         Takes the value so far and a leaf.
     tree : pytree
         The tree.
@@ -330,18 +333,18 @@ def reduce(
     >>> reduce(lambda total, x: total + x, {"a": 1, "b": [2, 3]})
     6
     """
-    if not callable(f):
-        raise _function_first("reduce", f)
+    if not callable(function):
+        raise _function_first("reduce", function)
     found = leaves(tree, is_leaf)
     if initializer is not _NOTHING:
-        return functools.reduce(f, found, initializer)
+        return functools.reduce(function, found, initializer)
     if not found:
         raise ArgumentError(
             "tree.reduce has nothing to combine",
             where="the tree has no leaves",
             fix="give an initializer: tree.reduce(f, tree, 0.0)",
         )
-    return functools.reduce(f, found)
+    return functools.reduce(function, found)
 
 
 def all(tree: Any, *, is_leaf: IsLeaf = None) -> bool:

@@ -113,12 +113,12 @@ KeyPath: TypeAlias = tuple[Any, ...]
 """One key for each container between the root and a leaf."""
 
 
-def keystr(path: Iterable[Any], *, simple: bool = False, separator: str = "") -> str:
+def keystr(keys: Iterable[Any], *, simple: bool = False, separator: str = "") -> str:
     """Write a path the way Python would reach the leaf.
 
     Parameters
     ----------
-    path : iterable of keys
+    keys : iterable of keys
         As `flatten_with_path` gives it.
     simple : bool, default False
         Leave out brackets, quotes and dots, for names in files and tables.
@@ -139,5 +139,5 @@ def keystr(path: Iterable[Any], *, simple: bool = False, separator: str = "") ->
     'layers/0/bias'
     """
     return separator.join(
-        str(key._value) if simple and isinstance(key, _Key) else str(key) for key in path
+        str(key._value) if simple and isinstance(key, _Key) else str(key) for key in keys
     )

@@ -18,16 +18,18 @@ from funcgrad.tree.treedef import TreeDef, check_match, flatten, unflatten
 __all__ = ["broadcast", "combine", "partition", "transpose"]
 
 
-def transpose(outer_treedef: TreeDef, inner_treedef: TreeDef | None, tree: Any) -> Any:
+def transpose(
+    outer_treedef: TreeDef, inner_treedef: TreeDef | None, pytree_to_transpose: Any
+) -> Any:
     """Turn a tree of trees inside out.
 
     Parameters
     ----------
     outer_treedef : TreeDef
-        The structure of `tree`, down to where the inner trees begin.
+        The structure of `pytree_to_transpose`, down to where the inner trees begin.
     inner_treedef : TreeDef or None
         The structure of each inner tree. None takes that of the first.
-    tree : pytree
+    pytree_to_transpose : pytree
         The tree of trees.
 
     Returns
@@ -38,7 +40,7 @@ def transpose(outer_treedef: TreeDef, inner_treedef: TreeDef | None, tree: Any) 
     Raises
     ------
     TreeMismatchError
-        `tree` does not have these structures.
+        `pytree_to_transpose` does not have these structures.
 
     Examples
     --------
@@ -48,7 +50,12 @@ def transpose(outer_treedef: TreeDef, inner_treedef: TreeDef | None, tree: Any) 
     """
     what = "the tree given to tree.transpose is not made of these structures"
     subtrees = check_match(
-        outer_treedef, tree, what=what, where="the tree", against="outer_treedef", prefix=True
+        outer_treedef,
+        pytree_to_transpose,
+        what=what,
+        where="the tree",
+        against="outer_treedef",
+        prefix=True,
     )
     if inner_treedef is None:
         if not subtrees:
@@ -74,37 +81,37 @@ def transpose(outer_treedef: TreeDef, inner_treedef: TreeDef | None, tree: Any) 
     return unflatten(inner_treedef, columns)
 
 
-def broadcast(prefix: Any, tree: Any, is_leaf: IsLeaf = None) -> Any:
+def broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> Any:
     """Repeat the leaves of a prefix for every leaf of a tree that is below them.
 
     Parameters
     ----------
-    prefix : pytree
-        Like `tree`, with a leaf in place of any subtree.
-    tree : pytree
+    prefix_tree : pytree
+        Like `full_tree`, with a leaf in place of any subtree.
+    full_tree : pytree
         The tree that decides the structure.
     is_leaf : callable, optional
-        Says where `prefix` ends: ``lambda x: x is None`` makes None a value to repeat.
+        Says where `prefix_tree` ends: ``lambda x: x is None`` makes None a value to repeat.
 
     Returns
     -------
     pytree
-        Of the structure of `tree`, with leaves of `prefix`.
+        Of the structure of `full_tree`, with leaves of `prefix_tree`.
 
     Raises
     ------
     TreeMismatchError
-        `prefix` is no prefix of `tree`.
+        `prefix_tree` is no prefix of `full_tree`.
 
     Examples
     --------
     >>> broadcast({"a": 0, "b": 1}, {"a": [1.0, 2.0], "b": (3.0, None)})
     {'a': [0, 0], 'b': (1, None)}
     """
-    values, treedef = flatten(prefix, is_leaf)
+    values, treedef = flatten(prefix_tree, is_leaf)
     subtrees = check_match(
         treedef,
-        tree,
+        full_tree,
         what="the prefix does not fit the tree",
         where="the prefix",
         against="the tree",
@@ -115,7 +122,7 @@ def broadcast(prefix: Any, tree: Any, is_leaf: IsLeaf = None) -> Any:
     repeated = [
         value for value, subtree in zip(values, subtrees, strict=True) for _ in leaves(subtree)
     ]
-    return unflatten(structure(tree), repeated)
+    return unflatten(structure(full_tree), repeated)
 
 
 def partition(tree: Any, predicate_or_mask: Any, is_leaf: IsLeaf = None) -> tuple[Any, Any]:

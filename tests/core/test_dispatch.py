@@ -634,3 +634,10 @@ def test_guarded_by_where(f, b, value, slope, state):
     np.testing.assert_array_equal(again, value)
     np.testing.assert_array_equal(b_bar, slope)
     np.testing.assert_array_equal(out_dot, slope)
+
+
+def test_keywords_of_ufunc_methods():
+    x = np.arange(6.0).reshape(2, 3)
+    got = fg.grad(lambda x: np.sum(np.add.reduceat(x, indices=[0, 2], axis=1) ** 2))(x)
+    want = fg.grad(lambda x: np.sum(np.add.reduceat(x, [0, 2], 1) ** 2))(x)
+    np.testing.assert_array_equal(got, want)

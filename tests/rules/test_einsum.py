@@ -156,3 +156,12 @@ def test_errors_are_those_of_numpy(call):
     with pytest.raises(expected.type) as raised:
         fg.grad(call)(X)
     assert str(raised.value) == str(expected.value)
+
+
+def test_empty_operands_pull_back_to_zeros():
+    a, b = np.ones((2, 0)), np.ones((0, 2))
+    _, pullback = fg.vjp(lambda *ab: np.einsum("ij,ji->i", *ab), a, b)
+    a_bar, b_bar = pullback(np.ones(2))
+    assert (a_bar.shape, b_bar.shape) == ((2, 0), (0, 2))
+    _, pullback = fg.vjp(lambda a: np.einsum("ij->i", a), a)
+    assert pullback(np.ones(2))[0].shape == (2, 0)
