@@ -48,7 +48,7 @@ _WRITEABLE = frozenset({np.ndarray, list})
 
 # NumPy function, ufunc method or operator -> what answers for it on traced arguments; also ufuncs
 # that are not elementwise, such as np.matmul.
-FUNCTIONS: dict[Any, Callable[..., Any]] = {}
+FUNCTIONS: dict[Any, Any] = {}
 # ufunc -> the elementwise primitive for a plain call of it.
 UFUNCS: dict[Any, Any] = {}
 # name -> everything that needs a test sample: primitives, and functions composed of them.

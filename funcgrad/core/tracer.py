@@ -120,13 +120,13 @@ def _in_place(op: Callable[[Any, Any], Any]) -> Any:
 def _matmul(self: Tracer, other: Any) -> Any:
     if type(other) not in PLAIN:
         other = _operand(self, other)
-    return other if other is NotImplemented else FUNCTIONS[_MATMUL](self, other)
+    return other if other is NotImplemented else FUNCTIONS[_MATMUL].bind(self, other)
 
 
 def _reflected_matmul(self: Tracer, other: Any) -> Any:
     if type(other) not in PLAIN:
         other = _operand(self, other)
-    return other if other is NotImplemented else FUNCTIONS[_MATMUL](other, self)
+    return other if other is NotImplemented else FUNCTIONS[_MATMUL].bind(other, self)
 
 
 def _unary(ufunc: Any, op: Callable[[Any], Any]) -> Any:

@@ -338,6 +338,8 @@ def _edge(product: Callable[..., Any], kept: Any, i: int, value: Any) -> tuple[A
     """Make the edge of an elementwise operation whose argument `value` is unlike the result."""
     pull: Callable[[Any], Any]
     pull = _passed if product is passes else partial(product, kept=kept)
+    if type(value) is _ndarray:
+        return pull, i, value.shape, value.dtype
     return pull, i, shape_of(value), dtype_of(value)
 
 
