@@ -105,13 +105,8 @@ class Elementwise(Primitive):
 
     def def_factor(self, index: int, keep: str) -> None:
         """Declare that the derivative in argument `index` is the other argument, `keep`."""
-        setattr(self, f"keep{index}", keep)
-        setattr(self, f"pull{index}", scales)
-        for mode in ("safe", "push"):
-            setattr(self, f"{mode}{index}", guarded(scales))
-        self.needs_x = self.needs_x or keep == "x"
-        self.needs_y = self.needs_y or keep == "y"
-        self._complete()
+        for mode in ("pull", "push"):
+            self._set(index, scales, mode, (keep,))
 
     def def_pull(self, index: int = 0) -> Callable[[Rule], Rule]:
         """Declare the reverse-mode product alone, where complex conjugation makes them differ."""
@@ -140,9 +135,10 @@ class Elementwise(Primitive):
         self.reason = reason
         self.discrete = True
 
-    def _set(self, index: int, rule: Rule, mode: str) -> None:
-        code = rule.__code__
-        names = code.co_varnames[1 : code.co_argcount]
+    def _set(self, index: int, rule: Rule, mode: str, names: tuple[str, ...] | None = None) -> None:
+        if names is None:  # the parameters say what is kept
+            code = rule.__code__
+            names = code.co_varnames[1 : code.co_argcount]
         keep = names[0] if len(names) == 1 else _PACK[names] if names else None
         before = getattr(self, f"keep{index}")
         assert before is None or before is keep, "both modes keep the same residuals"

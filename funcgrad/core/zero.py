@@ -181,12 +181,7 @@ def fit(x_bar: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
         x_bar = np.sum(x_bar, axis=leading + stretched)
         if shape_of(x_bar) != shape:
             x_bar = np.reshape(x_bar, shape)
-    if dtype_of(x_bar) != dtype:
-        if dtype.kind != "c" and dtype_of(x_bar).kind == "c":
-            x_bar = np.real(x_bar)
-        if dtype_of(x_bar) != dtype:
-            x_bar = x_bar.astype(dtype) if hasattr(x_bar, "astype") else dtype.type(x_bar)
-    return x_bar
+    return x_bar if dtype_of(x_bar) == dtype else _cast(x_bar, dtype)
 
 
 def spread(x_dot: Any, out: Any) -> Any:
@@ -194,9 +189,13 @@ def spread(x_dot: Any, out: Any) -> Any:
     shape, dtype = shape_of(out), dtype_of(out)
     if shape_of(x_dot) != shape:
         x_dot = np.broadcast_to(x_dot, shape)
-    if dtype_of(x_dot) != dtype:
-        if dtype.kind != "c" and dtype_of(x_dot).kind == "c":
-            x_dot = np.real(x_dot)
-        if dtype_of(x_dot) != dtype:
-            x_dot = x_dot.astype(dtype) if hasattr(x_dot, "astype") else dtype.type(x_dot)
-    return x_dot
+    return x_dot if dtype_of(x_dot) == dtype else _cast(x_dot, dtype)
+
+
+def _cast(x: Any, dtype: np.dtype[Any]) -> Any:
+    """Return `x` as `dtype`, by its real part where that is real."""
+    if dtype.kind != "c" and dtype_of(x).kind == "c":
+        x = np.real(x)
+    if dtype_of(x) == dtype:
+        return x
+    return x.astype(dtype) if hasattr(x, "astype") else dtype.type(x)

@@ -85,15 +85,7 @@ def _push(
 class ForwardTrace(Trace):
     """Carries tangents along."""
 
-    __slots__ = ("closed",)
-
-    def __init__(self, origin: Origin):
-        super().__init__(origin)
-        self.closed = False
-
-    def close(self) -> None:
-        """Refuse further operations."""
-        self.closed = True
+    __slots__ = ()
 
     def variable(self, value: Any, tangent: Any) -> Tracer:
         """Make an independent variable."""
@@ -102,7 +94,7 @@ class ForwardTrace(Trace):
         return made
 
     def _split(self, args: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        if self.closed:
+        if self.ended:
             self.escaped()
         primals, tangents = [], []
         for arg in args:
@@ -116,7 +108,7 @@ class ForwardTrace(Trace):
 
     def unary(self, primitive: Elementwise, fun: Callable[[Any], Any], x: Any) -> Any:
         """Push through an elementwise function of one argument."""
-        if self.closed:
+        if self.ended:
             self.escaped()
         value = x._value
         out = fun(value)
@@ -196,8 +188,7 @@ class LinearTrace(ForwardTrace):
         self.new_index = itertools.count().__next__
 
     def close(self) -> None:
-        """Refuse further operations."""
-        self.closed = True
+        """Let go of the notes."""
         self.notes = []  # which an escaped tracer would keep alive
 
     def _held(self, primals: list[Any], numbers: list[Any]) -> list[Any]:

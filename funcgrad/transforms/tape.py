@@ -50,7 +50,8 @@ from funcgrad.errors import MissingRuleError, describe, user_line
 __all__ = ["OutlivingTrace", "ReverseTrace", "backward", "no_rule"]
 
 _ndarray = np.ndarray
-_PLAIN = frozenset({np.ndarray, np.float64, np.float32, np.complex128, np.complex64, np.float16})
+# Types of cotangents that can be added to a part of an array in place.
+_ADDABLE = frozenset({np.ndarray, np.float64, np.float32, np.complex128, np.complex64, np.float16})
 # Products that cannot become infinite or undefined, so that nobody need look.
 _EXACT = frozenset({passes, negates})
 # Types of which all values have the same shape and dtype.
@@ -271,8 +272,7 @@ class ReverseTrace(Trace):
         # A sum of products, in which zero may have to win: note its factors as well. If only one
         # is wanted, its value is not needed, and nothing but its shape is kept.
         if len(edges) == 1:
-            wanted = next(k for k, i in enumerate(parents) if i == edges[0][1])
-            values[wanted] = None
+            values[parents.index(edges[0][1])] = None
         index = self.new_index()
         self.record((index, edges, (primitive, params, values, parents)))
         return Tracer(self, out, index)
@@ -298,10 +298,7 @@ class ReverseTrace(Trace):
         self.record((index, edges))
         made = Tracer(self, out, index)
         if primitive.may_alias:
-            if x._alias is assign.ARGUMENT and type(out) is _ndarray and out.base is value:
-                made._alias = assign.ARGUMENT  # part of an argument, the usual case
-            else:
-                assign.link(made, x, params)
+            assign.link(made, x, params)
         return made
 
     def _record(
@@ -478,7 +475,7 @@ def backward(tape: list[Any], bars: list[Any], wanted: int, *, consume: bool) ->
             before = bars[i]
             # Add to the whole in place, if it is ours alone: a loop over the elements of an array
             # takes linear time.
-            plain = type(out_bar) in _PLAIN and out_bar.dtype is dtype
+            plain = type(out_bar) in _ADDABLE and out_bar.dtype is dtype
             if plain and before is None:
                 bars[i] = before = np.zeros(shape, dtype)
                 before[index] = out_bar
