@@ -10,8 +10,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from funcgrad import errors, nn, numpy, optim, random, rules, testing, tree
+    from funcgrad import errors, nn, numpy, optim, random, rules, scipy, testing, tree
     from funcgrad.indexed import at
+    from funcgrad.transforms.batching import vmap
     from funcgrad.transforms.forward import jvp, linearize
     from funcgrad.transforms.reverse import grad, value_and_grad, vjp
     from funcgrad.transforms.stop import stop_gradient
@@ -31,12 +32,14 @@ __all__ = [
     "pytree",
     "random",
     "rules",
+    "scipy",
     "static",
     "stop_gradient",
     "testing",
     "tree",
     "value_and_grad",
     "vjp",
+    "vmap",
 ]
 
 # Every name is loaded when it is first used, as in Scientific Python's SPEC 1, so that nobody
@@ -52,6 +55,7 @@ _FUNCTIONS = {
     "stop_gradient": "transforms.stop",
     "value_and_grad": "transforms.reverse",
     "vjp": "transforms.reverse",
+    "vmap": "transforms.batching",
 }
 
 

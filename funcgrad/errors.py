@@ -23,6 +23,7 @@ __all__ = [
     "MissingExtraError",
     "MissingRuleError",
     "MutationError",
+    "RepeatedValueWarning",
     "ShapeError",
     "TracerAttributeError",
     "TracerConversionError",
@@ -111,6 +112,15 @@ class MissingExtraError(FuncgradError, ImportError):
     """A function needs a package that is not installed."""
 
 
+class RepeatedValueWarning(UserWarning):
+    """A gradient depends on single eigenvectors, or singular vectors, of a value that is repeated.
+
+    Such vectors are any basis of the space that belongs to the value, so that they have no
+    derivative; nor have functions of the matrix that depend on which basis it is. What does exist
+    of the gradient is in it.
+    """
+
+
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _NUMPY = os.path.dirname(np.__file__) + os.sep
 _PYTHON = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
@@ -184,7 +194,8 @@ def numpy_function() -> str | None:
 def describe(value: object) -> str:
     """Write a value as messages show it: arrays as ``float64[3,4]``, others by type and repr."""
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
-    if shape is not None and dtype is not None:
-        return f"{dtype}[{','.join(map(str, shape))}]"
+    if shape is not None and (dtype is not None or isinstance(shape, tuple)):
+        kind = type(value).__name__ if dtype is None else dtype  # keys have no dtype
+        return f"{kind}[{','.join(map(str, shape))}]"
     text = repr(value)
     return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"

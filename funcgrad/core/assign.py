@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from funcgrad.core.level import Trace, TracerBase, concrete, traced_here
+from funcgrad.core.level import Trace, TracerBase, concrete, is_array, traced_here
 from funcgrad.core.primitive import FUNCTIONS
 from funcgrad.core.zero import shape_of
 from funcgrad.errors import MutationError, ShapeError, describe, is_ours, user_line
@@ -183,9 +183,9 @@ def check_assignable(handle: TracerBase, others: list[TracerBase]) -> None:
     if others:
         raise _sharing(handle, others[0])
     value = concrete(handle)
-    if not isinstance(value, _ndarray) and shape_of(value) == ():
+    if not is_array(handle):
         raise MutationError(
-            f"a scalar was assigned to in place: {describe(value)}",
+            f"a scalar was assigned to in place: {describe(handle)}",
             where=user_line(),
             fix="write x = v",
         )
@@ -201,7 +201,7 @@ def _sharing(handle: TracerBase, other: TracerBase) -> MutationError:
     return MutationError(
         "these two share memory, and one of them was assigned to in place, which would have to "
         "change both",
-        where=f"{user_line()}; {_named(handle)}: {describe(concrete(handle))}, and "
+        where=f"{user_line()}; {_named(handle)}: {describe(handle)}, and "
         f"{_named(other)}: {traced_here(other)}",
         fix="copy one of them first: v = y[1:].copy(). Or use y = funcgrad.at(y)[i].set(v)"
         if _named(handle) != _NAMELESS
@@ -274,7 +274,7 @@ def update(handle: TracerBase, new: Any, operand: Any) -> TracerBase:
         else:
             base = None
     check_assignable(handle, others)
-    shape, got = shape_of(concrete(handle)), shape_of(concrete(new))
+    shape, got = shape_of(handle), shape_of(new)
     if got != shape:
         raise ShapeError(
             f"an in-place operation would change the shape from {shape} to {got}",

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.level import TracerBase, concrete
+from funcgrad.core.level import TracerBase, concrete, is_array
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.zero import dtype_of, fit, shape_of
 
@@ -32,6 +32,13 @@ def python_number_jvp(primals: Any, tangents: Any, out: Any) -> Any:
     return python_number.bind(x_dot)
 
 
+@python_number.def_batch
+def python_number_batch(args: Any, batched: Any) -> Any:
+    """Leave examples in their array: no Python number holds several."""
+    (x,) = args
+    return x
+
+
 @python_number.def_vjp
 def python_number_vjp(primals: Any, out: Any) -> Any:
     """Hand the cotangent back as it is."""
@@ -49,10 +56,10 @@ def zeros_like(primal: Any) -> Any:
     if type(primal) is np.ndarray:
         return np.zeros(primal.shape, primal.dtype)
     value = concrete(primal)
-    if isinstance(value, np.generic):
-        return value.dtype.type(0)
-    if isinstance(value, float | complex):
+    if isinstance(value, float | complex) and not isinstance(value, np.generic):
         return type(value)(0)
+    if not is_array(primal):
+        return dtype_of(primal).type(0)
     return np.zeros_like(primal)
 
 
@@ -79,10 +86,10 @@ def like(bar: Any, primal: Any, seen: set[int]) -> Any:
         return bar
     bar = fit(bar, shape_of(primal), dtype_of(primal))
     value = concrete(primal)
-    if isinstance(value, np.generic):
-        return _scalar(bar, value.dtype)
-    if isinstance(value, float | complex):
+    if isinstance(value, float | complex) and not isinstance(value, np.generic):
         return _number(bar, type(value))
+    if not is_array(primal):
+        return _scalar(bar, dtype_of(primal))
     if isinstance(value, np.ndarray):
         if isinstance(bar, TracerBase) or isinstance(primal, TracerBase):
             return _traced_array(bar, primal)
@@ -97,7 +104,7 @@ def like(bar: Any, primal: Any, seen: set[int]) -> Any:
 def _scalar(bar: Any, dtype: np.dtype[Any]) -> Any:
     """Return a derivative as a NumPy scalar."""
     if isinstance(bar, TracerBase):
-        return bar[()] if isinstance(concrete(bar), np.ndarray) else bar  # type: ignore[index]
+        return bar[()] if is_array(bar) else bar  # type: ignore[index]
     return dtype.type(bar) if isinstance(bar, np.ndarray | float | complex) else bar
 
 
@@ -110,10 +117,9 @@ def _number(bar: Any, kind: type) -> Any:
 
 def _traced_array(bar: Any, primal: Any) -> Any:
     """Return a derivative, inside of a transform, as an array that may be assigned to."""
-    value = concrete(bar)
-    if not isinstance(value, np.ndarray) and shape_of(bar) == ():
+    if not is_array(bar) and shape_of(bar) == ():
         bar = np.copy(bar)  # operations on a 0-d array made it a scalar
-        value = concrete(bar)
+    value = concrete(bar)
     if isinstance(bar, TracerBase):
         if isinstance(value, np.ndarray) and not value.flags.writeable:
             return bar.copy()  # type: ignore[attr-defined]

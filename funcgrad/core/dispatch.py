@@ -8,17 +8,25 @@ gradient without a word.
 
 from __future__ import annotations
 
+import importlib
+import sys
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from funcgrad.core.foreign import argument
-from funcgrad.core.level import TracerBase, concrete, top_trace, traced_here
+from funcgrad.core.level import TracerBase, concrete, detached, top_trace, traced_here
 from funcgrad.core.primitive import FUNCTIONS, UFUNCS, store
-from funcgrad.errors import MissingRuleError, MutationError, user_line
+from funcgrad.core.zero import dtype_of, shape_of
+from funcgrad.errors import MissingRuleError, MutationError, ShapeError, user_line
 
-__all__ = ["call_function", "call_ufunc", "discrete"]
+__all__ = ["LATE", "about_arrays", "call_function", "call_ufunc", "discrete"]
+
+# Rules for functions of packages that funcgrad does not import: the module that has the functions
+# -> the module that has the rules. They load when a function that nobody answers for meets a
+# traced value while that package is in use.
+LATE: dict[str, str] = {"scipy.special": "funcgrad.rules.special"}
 
 
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Any) -> Any:
@@ -29,6 +37,8 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
     if primitive is None:
         handler = FUNCTIONS.get(ufunc)
         if handler is None:
+            if _load_late():
+                return call_ufunc(ufunc, method, inputs, kwargs)
             raise missing(_name_of(ufunc), inputs)
         return handler(*inputs, **kwargs)
     out = kwargs.pop("out", None)
@@ -37,8 +47,9 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
     fun = partial(ufunc, **kwargs) if kwargs else ufunc
     if where is not True:
         # Where the mask is false NumPy computes nothing, so nothing there may be warned of.
-        where = concrete(where)
-        fun = partial(fun, where=where, out=None)
+        where = detached(where)
+        if not isinstance(where, TracerBase):
+            fun = partial(fun, where=where, out=None)
     trace = top_trace(inputs)
     if trace is None:  # only `out` is traced
         result = fun(*inputs)
@@ -50,11 +61,19 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
     if where is not True:
         # There `out` stays as it was, and without `out` NumPy leaves whatever was in memory:
         # zeros are as good, and the same every time.
-        before = np.zeros_like(concrete(result)) if out is None else out[0]
+        before = dtype_of(result).type(0) if out is None else out[0]
         result = np.where(where, result, before)
         if np.shape(result) == ():
             result = result[()]  # a scalar, as ufuncs make of it
     return result if out is None else store(result, out, stretch=True)
+
+
+def _load_late() -> bool:
+    """Load the rules for a package that is in use by now; tell whether there were any to load."""
+    ready = [package for package in LATE if package in sys.modules]
+    for package in ready:
+        importlib.import_module(LATE.pop(package))
+    return bool(ready)
 
 
 def _call_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Any) -> Any:
@@ -93,22 +112,12 @@ def call_function(fun: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     raise missing(f"{module}.{getattr(fun, '__name__', fun)}", (*args, *kwargs.values()))
 
 
-# Other packages' ufuncs that have a counterpart here.
-_INSTEAD = {
-    "ufunc expit": "funcgrad.nn.functional.sigmoid",
-    "ufunc log_expit": "funcgrad.nn.functional.log_sigmoid",
-}
-
-
 def missing(name: str, args: tuple[Any, ...]) -> MissingRuleError:
     """Make the error for a function that nobody answers for."""
-    instead = _INSTEAD.get(name)
     return MissingRuleError(
         f"{name} has no rule for traced values",
         where=f"{user_line()}; {_operands(args)}",
-        fix=f"use {instead}"
-        if instead
-        else "write it with functions that have one, or add the rule: "
+        fix="write it with functions that have one, or add the rule: "
         "docs/how-to/add-a-primitive.md",
     )
 
@@ -124,14 +133,18 @@ def discrete(*functions: Any) -> None:
     """Declare NumPy functions whose results carry no derivative: comparisons, argmax, tests...
 
     They are computed on the values below the highest trace among the arguments, and return
-    those values plain.
+    those values plain; under `vmap`, example by example.
     """
 
     def declare(function: Any) -> None:
         def on_values(*args: Any, **kwargs: Any) -> Any:
             trace = top_trace(_flat(args, kwargs))
-            if trace is not None and trace.ended:
+            if trace is None:
+                return function(*args, **kwargs)
+            if trace.ended:
                 trace.escaped()
+            if trace.lead:
+                return _by_example(function, args, kwargs, trace)
             return function(*_below(args, trace), **_below(kwargs, trace))
 
         FUNCTIONS[function] = on_values
@@ -140,11 +153,46 @@ def discrete(*functions: Any) -> None:
         declare(function)
 
 
-# What is asked about an array, not of its elements.
-discrete(
-    np.array2string,
-    np.array_repr,
-    np.array_str,
+def _by_example(function: Any, args: Any, kwargs: Any, trace: Any) -> Any:
+    """Call `function` for each example, and stack the results."""
+    name = function.__name__
+
+    def stacked(outs: list[Any]) -> Any:
+        first = outs[0]
+        if type(first) in (tuple, list):
+            return type(first)(map(stacked, map(list, zip(*outs, strict=True))))
+        if len({shape_of(out) for out in outs}) > 1:
+            raise ShapeError(
+                f"the results of numpy.{name} differ in shape from example to example",
+                where=f"{user_line()}; {_operands((*args, *kwargs.values()))}",
+                fix="use what keeps all elements, such as np.where(mask, x, 0), or call it "
+                "outside of vmap",
+            )
+        return type(tracer)(trace, np.stack(outs), None)
+
+    tracer = next(x for x in _flat(args, kwargs) if isinstance(x, TracerBase) and x._trace is trace)
+    size = shape_of(tracer._value)[0]
+    if not size:  # of what shape would the results be?
+        out = np.asarray(function(*_standing_in(args), **_standing_in(kwargs)))
+        return type(tracer)(trace, np.zeros((0, *out.shape), out.dtype), None)
+    outs = [function(*_below(args, trace, i), **_below(kwargs, trace, i)) for i in range(size)]
+    return stacked(outs)
+
+
+def about_arrays(*functions: Any) -> None:
+    """Declare NumPy functions that ask about an array, not of its elements."""
+
+    def declare(function: Any) -> None:
+        def on_array(*args: Any, **kwargs: Any) -> Any:
+            return function(*_standing_in(args), **_standing_in(kwargs))
+
+        FUNCTIONS[function] = on_array
+
+    for function in functions:
+        declare(function)
+
+
+about_arrays(
     np.can_cast,
     np.common_type,
     np.iscomplexobj,
@@ -159,6 +207,17 @@ discrete(
 )
 
 
+def _show(function: Any) -> None:
+    def of_values(*args: Any, **kwargs: Any) -> Any:
+        return function(*map(concrete, args), **kwargs)
+
+    FUNCTIONS[function] = of_values
+
+
+for _function in (np.array2string, np.array_repr, np.array_str):
+    _show(_function)
+
+
 def _flat(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
     found: list[Any] = []
     for value in (*args, *kwargs.values()):
@@ -166,11 +225,29 @@ def _flat(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
     return found
 
 
-def _below(value: Any, trace: Any) -> Any:
+def _below(value: Any, trace: Any, example: int | None = None) -> Any:
+    """Return the values below `trace`, those of one example under `vmap`."""
     if isinstance(value, TracerBase):
-        return value._value if value._trace is trace else value
+        if value._trace is not trace:
+            return value
+        return value._value if example is None else value._value[example]
     if isinstance(value, list | tuple):
-        return type(value)(_below(item, trace) for item in value)
+        return type(value)(_below(item, trace, example) for item in value)
     if isinstance(value, dict):
-        return {key: _below(item, trace) for key, item in value.items()}
+        return {key: _below(item, trace, example) for key, item in value.items()}
+    return value
+
+
+def _standing_in(value: Any) -> Any:
+    """Return values with the tracers replaced by what is like them in all but the elements."""
+    if isinstance(value, TracerBase):
+        plain = concrete(value)
+        shape = shape_of(value)
+        if shape_of(plain) == shape:
+            return plain
+        return np.broadcast_to(np.zeros((), dtype_of(value)), shape)
+    if isinstance(value, list | tuple):
+        return type(value)(map(_standing_in, value))
+    if isinstance(value, dict):
+        return {key: _standing_in(item) for key, item in value.items()}
     return value

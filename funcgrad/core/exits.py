@@ -7,6 +7,7 @@ is, the words of its source line, and whose code it is. Each has a way out of it
 
 from __future__ import annotations
 
+import importlib.util
 import linecache
 import re
 from itertools import islice
@@ -28,7 +29,15 @@ from funcgrad.errors import (
     user_line,
 )
 
-__all__ = ["array_error", "assignment_error", "conversion_error", "float_error", "int_error"]
+__all__ = [
+    "array_error",
+    "assignment_error",
+    "batched_error",
+    "conversion_error",
+    "float_error",
+    "index_error",
+    "int_error",
+]
 
 _LOSES = "would lose its derivative"
 _OF_LIBRARY = (
@@ -53,10 +62,26 @@ def assignment_error(tracer: TracerBase, name: str, fix: str) -> FuncgradError:
     )
 
 
+def batched_error(tracer: TracerBase) -> FuncgradError:
+    """Make the error for ``if x > 0`` where `x` stands for many examples, each with an answer."""
+    return conversion_error(
+        tracer,
+        "a batched value has no truth value: it differs from example to example",
+        "use np.where(condition, a, b), or np.any(...) of an array of conditions outside of vmap",
+    )
+
+
 def array_error(tracer: TracerBase, frame: Any, dtype: Any) -> FuncgradError:
     """Make the error for `frame`, which wants the value as an array, of `dtype` if known."""
     _refuse_method_of_foreign(frame)
     use = _use(frame)
+    if use == "index" and tracer.dtype.kind in "iub":  # type: ignore[attr-defined]
+        return conversion_error(
+            tracer,
+            "a plain NumPy array cannot be indexed by a value that differs from example to example",
+            "write funcgrad.numpy.take(a, i, axis=0), or make the array an argument of the "
+            "function, with None in in_axes",
+        )
     if use == "index":
         return conversion_error(
             tracer,
@@ -78,7 +103,8 @@ def array_error(tracer: TracerBase, frame: Any, dtype: Any) -> FuncgradError:
         caller = caller.f_back
     package = None if caller is None else package_of(caller.f_code.co_filename)
     if package is not None:
-        return conversion_error(tracer, f"{what}, and {package} would make one of it", _OF_LIBRARY)
+        what += f", and {package} would make one of it"
+        return conversion_error(tracer, what, _instead(caller) or _OF_LIBRARY)
     name = numpy_function()
     if name == "full":
         return conversion_error(tracer, what, "use funcgrad.numpy.full(shape, x)")
@@ -108,6 +134,46 @@ def array_error(tracer: TracerBase, frame: Any, dtype: Any) -> FuncgradError:
         f"use funcgrad.numpy.{use_instead}, or join the parts with np.stack; "
         "to assign it into an array, make that one with np.zeros_like(x) or "
         "funcgrad.numpy.zeros",
+    )
+
+
+def _instead(frame: Any) -> str | None:
+    """Return what to use for the function of SciPy that the user called, if `frame` is in one."""
+    called = None
+    while frame is not None and package_of(frame.f_code.co_filename) == "scipy":
+        module, name = frame.f_globals.get("__name__", ""), frame.f_code.co_name
+        if not name.startswith("_"):
+            called = module.split(".")[1:2], name
+        frame = frame.f_back
+    if called is None or not called[0]:
+        return None
+    (part,), name = called
+    if part == "stats":
+        return "use funcgrad.scipy.stats, whose distributions take traced values"
+    if name in _replaced(part):
+        return f"use funcgrad.scipy.{part}.{name}, which takes traced values"
+    return None
+
+
+def _replaced(part: str) -> set[str]:
+    """Return the names that a part of `funcgrad.scipy` has of its own."""
+    found = importlib.util.find_spec("funcgrad.scipy")
+    if found is None or importlib.util.find_spec(f"funcgrad.scipy.{part}") is None:
+        return set()
+    # By name, for a message: nothing of this module rests on that one.
+    return set(importlib.import_module(f"funcgrad.scipy.{part}").__all__)
+
+
+def index_error(tracer: TracerBase, frame: Any) -> FuncgradError:
+    """Make the error for `frame`, which wants the value as an index, a length or an axis."""
+    if _use(frame) == "index" and tracer.dtype.kind in "iub":  # type: ignore[attr-defined]
+        return array_error(tracer, frame, None)
+    return conversion_error(
+        tracer,
+        "a traced value cannot be an index, a length or an axis",
+        "use an integer: np.floor(x).astype(int) gives plain integers"
+        if tracer.dtype.kind not in "iub"  # type: ignore[attr-defined]
+        else "use an integer that is the same for all examples",
     )
 
 

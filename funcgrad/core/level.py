@@ -16,6 +16,8 @@ from collections.abc import Callable, Sequence
 from types import CodeType, TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
+import numpy as np
+
 from funcgrad.core.hold import Holder
 from funcgrad.errors import (
     TracerConversionError,
@@ -35,7 +37,9 @@ __all__ = [
     "Trace",
     "TracerBase",
     "concrete",
+    "detached",
     "escaped",
+    "is_array",
     "is_tracing",
     "top_trace",
     "traced_here",
@@ -113,6 +117,8 @@ class Trace:
 
     # Whether what an operation keeps is used after the function has returned.
     outlives = False
+    # How many axes come before those of the array that a tracer of this trace stands for.
+    lead = 0
 
     def __init__(self, origin: Origin):
         self.ended = False
@@ -235,9 +241,33 @@ def concrete(value: Any) -> Any:
     return value
 
 
+def detached(value: Any) -> Any:
+    """Return `value` without its derivatives: plain, or plain examples still in their batch.
+
+    For rules that ask where elements lie or which was taken, and not for numbers.
+    """
+    if not isinstance(value, TracerBase):
+        return value
+    trace, below = value._trace, detached(value._value)
+    return type(value)(trace, below, None) if trace.lead else below
+
+
+def is_array(value: Any) -> bool:
+    """Tell whether `value` stands for an array rather than a scalar.
+
+    Of examples without axes the values are in one array: they count as scalars, as which NumPy
+    would have them one by one.
+    """
+    while isinstance(value, TracerBase):
+        if value._trace.lead:
+            return len(value.shape) > 0  # type: ignore[attr-defined]
+        value = value._value
+    return hasattr(value, "shape") and not isinstance(value, np.generic)
+
+
 def traced_here(tracer: TracerBase) -> str:
     """Describe a tracer for a message: ``float64[3], traced by grad(loss) at train.py:41``."""
-    what = describe(concrete(tracer))
+    what = describe(tracer if is_array(tracer) or tracer._trace.lead else concrete(tracer))
     if tracer._trace.level == 0:
         return f"{what}, a constant array made in the function"
     return f"{what}, traced by {tracer._trace.origin}"

@@ -78,6 +78,8 @@ class Sample:
     complex : bool
         False if the call says something else of complex numbers than of real ones, though NumPy
         takes them. Where NumPy raises TypeError, the tests see that by themselves.
+    batch : bool
+        False if `vmap` cannot do it: the shape of the result depends on the values.
     **kwargs
         Keyword arguments.
     """
@@ -91,6 +93,7 @@ class Sample:
         kinks: bool = False,
         order: int | str = 2,
         complex: bool = True,
+        batch: bool = True,
         **kwargs: Any,
     ):
         self.args = args
@@ -100,6 +103,7 @@ class Sample:
         self.kinks = kinks
         self.order = order if isinstance(order, int) else 2
         self.complex = complex
+        self.batch = batch
         self.kwargs = kwargs if isinstance(order, int) else {"order": order, **kwargs}
 
 
@@ -117,6 +121,10 @@ class Primitive:
         ``vjp(primals, out, **params) -> pullbacks``: one function of `out_bar` for each array
         argument, or None where there is no derivative; a single function if there is one array.
         Only the pullbacks that are wanted are kept, and with them the residuals they mention.
+    batch : callable or None
+        ``batch(args, batched, **params) -> out``: the operation on many examples at once. Where
+        ``batched[i]``, the first axis of ``args[i]`` counts the examples, and so must that of the
+        result, or of each result. `funcgrad.core.batch` has the rules that many share.
     reason : str or None
         Why there is no derivative, for functions that are piecewise constant.
     may_alias : bool
@@ -133,6 +141,7 @@ class Primitive:
         "_static_defaults",
         "_statics",
         "_variadic",
+        "batch",
         "canonical",
         "forward",
         "jvp",
@@ -154,6 +163,7 @@ class Primitive:
         self.multilinear = False
         self.jvp: Rule | None = None
         self.vjp: Rule | None = None
+        self.batch: Rule | None = None
         self.reason: str | None = None
         self.samples: Callable[..., Iterable[Sample]] | None = None
         self.overridden: tuple[Any, ...] = ()
@@ -248,6 +258,11 @@ class Primitive:
     def def_vjp(self, rule: Rule) -> Rule:
         """Declare the reverse-mode rule."""
         self.vjp = rule
+        return rule
+
+    def def_batch(self, rule: Rule) -> Rule:
+        """Declare the rule for many examples at once."""
+        self.batch = rule
         return rule
 
     def def_call(self, *functions: Any) -> Callable[[Any], Any]:

@@ -21,7 +21,7 @@ import numpy as np
 from funcgrad.core import assign, exits
 from funcgrad.core.dispatch import call_function, call_ufunc
 from funcgrad.core.foreign import PLAIN, argument, number
-from funcgrad.core.level import TracerBase, concrete, traced_here
+from funcgrad.core.level import TracerBase, concrete, is_array, traced_here
 from funcgrad.core.primitive import FUNCTIONS, UFUNCS
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import (
@@ -47,7 +47,7 @@ def _operand(self: Tracer, other: Any) -> Any:
         return other
     if getattr(other, "__array_priority__", 0.0) > 0.0 and not hasattr(other, "__array_ufunc__"):
         return NotImplemented  # as an ndarray does
-    made = number(argument(other), not isinstance(concrete(self), np.ndarray))
+    made = number(argument(other), not is_array(self))
     if isinstance(made, float) or getattr(type(made), "__array_ufunc__", None) is not None:
         return made
     return NotImplemented
@@ -110,7 +110,7 @@ def _power() -> tuple[Any, Any]:
 def _in_place(op: Callable[[Any, Any], Any]) -> Any:
     def update(self: Tracer, other: Any) -> Any:
         # A scalar is a value, and x += y makes a new one; an array changes, for all who hold it.
-        if not isinstance(concrete(self), np.ndarray):
+        if not is_array(self):
             return NotImplemented
         return assign.update(self, op(self, other), other)
 
@@ -164,7 +164,8 @@ class Tracer(TracerBase):
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the array; ``()`` for a number."""
-        return shape_of(self._value)
+        shape = shape_of(self._value)
+        return shape[1:] if self._trace.lead else shape
 
     @shape.setter
     def shape(self, value: Any) -> None:
@@ -278,7 +279,7 @@ class Tracer(TracerBase):
         return (self[i] for i in range(self.shape[0]))
 
     def __contains__(self, value: Any) -> bool:
-        if not self.shape and not isinstance(concrete(self), np.ndarray):
+        if not self.shape and not is_array(self):
             raise TypeError("a number is not iterable")
         return bool(np.any(self == value))
 
@@ -358,6 +359,12 @@ class Tracer(TracerBase):
     __le__ = _comparison(np.less_equal, operator.le)
     __gt__ = _comparison(np.greater, operator.gt)
     __ge__ = _comparison(np.greater_equal, operator.ge)
+    __and__, __rand__ = _binary(np.bitwise_and, operator.and_)
+    __or__, __ror__ = _binary(np.bitwise_or, operator.or_)
+    __xor__, __rxor__ = _binary(np.bitwise_xor, operator.xor)
+    __lshift__, __rlshift__ = _binary(np.left_shift, operator.lshift)
+    __rshift__, __rrshift__ = _binary(np.right_shift, operator.rshift)
+    __invert__ = _unary(np.invert, operator.invert)
     __neg__ = _unary(np.negative, operator.neg)
     __pos__ = _unary(np.positive, operator.pos)
     __abs__ = _unary(np.absolute, operator.abs)
@@ -369,6 +376,9 @@ class Tracer(TracerBase):
     __ifloordiv__ = _in_place(operator.floordiv)
     __imod__ = _in_place(operator.mod)
     __ipow__ = _in_place(operator.pow)
+    __iand__ = _in_place(operator.and_)
+    __ior__ = _in_place(operator.or_)
+    __ixor__ = _in_place(operator.xor)
     __imatmul__ = _in_place(operator.matmul)
 
     def __divmod__(self, other: Any) -> Any:
@@ -446,7 +456,7 @@ class Tracer(TracerBase):
 
     def copy(self, order: Any = "C") -> Any:
         """Return a copy, which may be assigned to; a scalar is a value, and its own copy."""
-        return np.copy(self, order=order) if isinstance(concrete(self), np.ndarray) else self
+        return np.copy(self, order=order) if is_array(self) else self
 
     def astype(
         self,
@@ -482,6 +492,12 @@ class Tracer(TracerBase):
         """Sort in place, as a functional update."""
         self[...] = np.sort(self, axis=axis, kind=kind, order=order)
 
+    def partition(
+        self, kth: Any, axis: int = -1, kind: Any = "introselect", order: Any = None
+    ) -> None:
+        """Sort in part, in place, as a functional update."""
+        self[...] = np.partition(self, kth, axis=axis, kind=kind, order=order)
+
     def fill(self, value: Any) -> None:
         """Assign one value to all elements."""
         self[...] = value
@@ -489,8 +505,11 @@ class Tracer(TracerBase):
     # The guarded exits
 
     def __bool__(self) -> bool:
-        if self._trace.ended:
-            self._trace.escaped()
+        trace = self._trace
+        if trace.ended:
+            trace.escaped()
+        if trace.lead:
+            raise exits.batched_error(self)
         return bool(self._value)
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
@@ -531,12 +550,9 @@ class Tracer(TracerBase):
         )
 
     def __index__(self) -> int:
-        return operator.index(
-            self._plain(
-                "a traced value cannot be an index, a length or an axis",
-                "use an integer: np.floor(x).astype(int) gives plain integers",
-            )
-        )
+        if self._trace.level == 0:
+            return operator.index(self._value)
+        raise exits.index_error(self, sys._getframe(1))
 
     def item(self, *args: Any) -> Any:
         """Return a constant as a Python number; a traced value is refused."""

@@ -22,6 +22,7 @@ __all__ = [
     "fit",
     "guarded",
     "is_finite",
+    "is_settled",
     "repaired",
     "shape_of",
     "spread",
@@ -63,6 +64,22 @@ def is_finite(x: Any) -> bool:
     if isinstance(x, float | complex | np.number):
         return isfinite(x)
     return bool(np.all(np.isfinite(x)))
+
+
+def is_settled(product: Any, factors: Sequence[Any]) -> bool:
+    """Tell whether a sum of products has no term in which zero could win: all is finite.
+
+    Where the product is the largest, as that of two vectors can be, it is cheaper to look at the
+    factors: if those are finite, the product is, or has overflowed.
+    """
+    if _elements(product) > sum(map(_elements, factors)) and all(map(is_finite, factors)):
+        return True
+    return is_finite(product)
+
+
+def _elements(x: Any) -> int:
+    size: int = getattr(concrete(x), "size", 1)
+    return size
 
 
 def zero_wins(product: Any, t: Any) -> Any:
@@ -107,10 +124,10 @@ def zero_wins_among(made: Any, product: Callable[..., Any], args: Sequence[Any])
     args : sequence of array_like
         The factors, one of them a tangent or cotangent.
     """
-    if is_finite(made):
+    if is_settled(made, args):
         return made
     finite = [np.isfinite(arg) for arg in args]
-    if all(bool(np.all(mask)) for mask in finite):
+    if all(bool(np.all(concrete(mask))) for mask in finite):
         return made  # it overflowed
     # The same sum with ones for what is not finite, and for what is not 0 in the others: it
     # counts the terms that are not finite for a good reason.
@@ -146,7 +163,7 @@ def repaired(made: Any, product: Callable[[Any, Any], Any], t: Any, kept: Any) -
         return made
     factor = as_numpy(product, 1.0, kept)
     flat = np.equal(factor, 0)
-    if np.any(flat):
+    if np.any(concrete(flat)):
         made = _zero_where(flat, made)
     return zero_wins(made, t)
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad import tree
+from funcgrad.core.batch import broadcasting
 from funcgrad.core.level import TracerBase
 from funcgrad.core.primitive import Primitive
 
@@ -21,6 +22,7 @@ def _stop(x: Any) -> Any:
 # Each trace that meets it drops its derivative and hands on the value, down to the plain one.
 _stopped = Primitive(_stop, name="stop_gradient")
 _stopped.not_differentiable("it is there to stop the derivative")
+broadcasting(_stopped)
 
 
 def stop_gradient(x: Any) -> Any:

@@ -39,7 +39,7 @@ from funcgrad.core.zero import (
     as_numpy,
     dtype_of,
     fit,
-    is_finite,
+    is_settled,
     repaired,
     shape_of,
     vdot,
@@ -379,9 +379,10 @@ def _pulled_among(
     parents: list[int],
 ) -> Any:
     """Return `bar`, pulled back to argument `i` of a sum of products, with zero winning in each."""
-    if is_finite(bar) or parents.count(i) > 1:  # of x @ x: which of the two is not known
-        return bar
     index = parents.index(i)
+    others = [*values[:index], *values[index + 1 :], out_bar]
+    if is_settled(bar, others) or parents.count(i) > 1:  # of x @ x: which of the two is not known
+        return bar
     own = np.broadcast_to(np.zeros((), dtype), shape)  # only its shape and dtype count
 
     def product(*args: Any) -> Any:
@@ -389,7 +390,7 @@ def _pulled_among(
         pullbacks: Any = primitive.vjp(primals, None, **params)  # type: ignore[misc]
         return pullbacks[index](args[-1])
 
-    return zero_wins_among(bar, product, [*values[:index], *values[index + 1 :], out_bar])
+    return zero_wins_among(bar, product, others)
 
 
 # A rule may divide by zero where its result is then not used; the user did not write that. As a

@@ -1,0 +1,309 @@
+"""Gathering by indices that are traced: those that differ from example to example under `vmap`.
+
+The one idea: such an index is turned into positions in the flattened array, by arithmetic that
+NumPy does on the indices, so that one primitive does for all forms of index. `gather` reads,
+`gather_add` puts a cotangent back, `gather_set` assigns.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.batch import count_examples, full_batch
+from funcgrad.core.convert import zeros_like
+from funcgrad.core.level import TracerBase, concrete, detached, traced_here
+from funcgrad.core.primitive import Sample, primitive
+from funcgrad.core.zero import dtype_of, shape_of
+from funcgrad.errors import ShapeError, TracerConversionError, user_line
+
+__all__ = ["gather", "gather_set", "positions_of", "read_at", "write_at"]
+
+
+# Positions
+
+
+def positions_of(shape: tuple[int, ...], index: Any) -> Any:
+    """Return where ``x[index]`` takes its elements from, in an `x` of `shape`, flattened.
+
+    Raises
+    ------
+    IndexError
+        As NumPy does.
+    """
+    entries = _entries(shape, index)
+    arrays = [isinstance(item, tuple) for _, item in entries]
+    block = np.broadcast_shapes(*(shape_of(item[0]) for _, item in entries if type(item) is tuple))
+    lengths = [len(item) for _, item in entries if type(item) is not tuple]
+    # With an array in the index, integers count as arrays; all of them make one block of axes, in
+    # front if something stands between them.
+    first = arrays.index(True) if block else 0
+    together = all(arrays[first : first + sum(arrays)])
+    start = first if together else 0
+    rank = len(lengths) + len(block)
+    found: Any = np.intp(0)
+    axis = 0
+    for stride, item in entries:
+        if type(item) is tuple:
+            (array,) = item
+            behind = (1,) * (len(lengths) - start)
+            found = found + np.reshape(array * stride, (*shape_of(array), *behind))
+        else:
+            place = axis if axis < start else axis + len(block)
+            found = found + np.reshape(item * stride, (-1, *(1,) * (rank - place - 1)))
+            axis += 1
+    return np.broadcast_to(found, (*lengths[:start], *block, *lengths[start:]))
+
+
+def _entries(shape: tuple[int, ...], index: Any) -> list[tuple[int, Any]]:
+    """Return (stride, item) for each item: a tuple of one array, or a range along an axis."""
+    items: list[Any] = []
+    for item in index if isinstance(index, tuple) else (index,):
+        items += _spelled(item)
+    used = sum(item is not None and item is not Ellipsis for item in items)
+    if used > len(shape):
+        raise IndexError(
+            f"too many indices for array: array is {len(shape)}-dimensional, "
+            f"but {used} were indexed"
+        )
+    if Ellipsis not in [item for item in items if not hasattr(item, "shape")]:
+        items.append(Ellipsis)
+    entries: list[tuple[int, Any]] = []
+    axis = 0
+    for item in items:
+        if item is None:
+            entries.append((0, np.zeros(1, np.intp)))
+            continue
+        if item is Ellipsis:
+            for _ in range(len(shape) - used):
+                entries.append((math.prod(shape[axis + 1 :]), np.arange(shape[axis])))
+                axis += 1
+            continue
+        n = shape[axis]
+        stride = math.prod(shape[axis + 1 :])
+        if isinstance(item, slice):
+            entries.append((stride, np.arange(n)[item]))
+        else:
+            entries.append((stride, (_within(item, axis, n),)))
+        axis += 1
+    return entries
+
+
+def _spelled(item: Any) -> list[Any]:
+    """Return an item of an index as integers: a mask is one array for each of its axes."""
+    if item is None or item is Ellipsis or isinstance(item, slice):
+        return [item]
+    traced = item if isinstance(item, TracerBase) else None
+    kind = "i" if traced is None else dtype_of(traced).kind
+    item = detached(item)
+    if not isinstance(item, TracerBase) and kind in "iub":
+        item = np.asarray(item)
+        if item.dtype.kind == "b":
+            return list(item.nonzero())
+        return [item]
+    assert traced is not None
+    if kind == "b":
+        raise ShapeError(
+            "a boolean mask that differs from example to example selects as many elements as it "
+            "is true for, so the results would differ in shape",
+            where=f"{user_line()}; {traced_here(traced)}",
+            fix="keep all elements: np.where(mask, x, 0), or where=mask in a reduction",
+        )
+    if kind not in "iu":
+        raise TracerConversionError(
+            "a traced value cannot be an index",
+            where=f"{user_line()}; {traced_here(traced)}",
+            fix="use integers: np.floor(x).astype(int) gives plain ones",
+        )
+    return [item]
+
+
+def _within(item: Any, axis: int, n: int) -> Any:
+    """Return indices counted from the front; raise if one is out of bounds."""
+    plain = concrete(item)
+    outside = (plain < -n) | (plain >= n)
+    if np.any(outside):
+        raise IndexError(
+            f"index {np.asarray(plain)[outside].ravel()[0]} is out of bounds for axis {axis} "
+            f"with size {n}"
+        )
+    return np.where(np.less(item, 0), np.add(item, n), item)
+
+
+def read_at(x: Any, index: Any) -> Any:
+    """Return ``x[index]`` for an index that holds traced integers."""
+    shape = shape_of(x)
+    return gather.bind(np.reshape(x, (math.prod(shape),)), positions_of(shape, index))
+
+
+def write_at(x: Any, value: Any, index: Any) -> Any:
+    """Return a copy of `x` with ``x[index] = value``, for an index that holds traced integers."""
+    shape = shape_of(x)
+    positions = positions_of(shape, index)
+    want, got = shape_of(positions), shape_of(value)
+    while len(got) > len(want) and got[0] == 1:  # as NumPy lets pass when assigning
+        got = got[1:]
+    if got != shape_of(value):
+        value = np.reshape(value, got)
+    value = np.broadcast_to(value, want)
+    made = gather_set.bind(np.reshape(x, (math.prod(shape),)), value, positions)
+    return np.reshape(made, shape)
+
+
+# The primitives: of arrays with one axis
+
+
+def _many(x, positions, batched, size):
+    """Return the examples in one row, and the positions in it."""
+    x, positions = full_batch(x, batched[0], size), full_batch(positions, batched[-1], size)
+    n = shape_of(x)[1]
+    first = np.reshape(np.arange(size) * n, (size, *(1,) * (len(shape_of(positions)) - 1)))
+    return np.reshape(x, (size * n,)), positions + first
+
+
+@primitive()
+def gather(x, positions):
+    """``x[positions]``, of an `x` with one axis."""
+    return x[positions]
+
+
+@gather.def_jvp
+def gather_jvp(primals, tangents, out):
+    return gather.bind(tangents[0], primals[1])
+
+
+@gather.def_vjp
+def gather_vjp(primals, out):
+    x, positions = primals
+    (size,) = shape_of(x)
+
+    def gather_pullback(out_bar):
+        return gather_add.bind(out_bar, positions, size=size)
+
+    return gather_pullback, None
+
+
+@gather.def_batch
+def gather_batch(args, batched):
+    x, positions = args
+    if not batched[0]:
+        return gather.bind(x, positions)
+    if not batched[1] and not isinstance(positions, TracerBase):
+        return np.take(x, positions, axis=1)
+    return gather.bind(*_many(x, positions, batched, count_examples(args, batched)))
+
+
+@primitive()
+def gather_add(t, positions, *, size):
+    """`size` zeros with `t` added at `positions`; those named twice add up."""
+    zeros = np.zeros(size, dtype_of(t))
+    np.add.at(zeros, np.ravel(positions), np.ravel(t))
+    return zeros
+
+
+@gather_add.def_jvp
+def gather_add_jvp(primals, tangents, out, *, size):
+    return gather_add.bind(tangents[0], primals[1], size=size)
+
+
+@gather_add.def_vjp
+def gather_add_vjp(primals, out, *, size):
+    positions = primals[1]
+
+    def gather_add_pullback(out_bar):
+        return gather.bind(out_bar, positions)
+
+    return gather_add_pullback, None
+
+
+@gather_add.def_batch
+def gather_add_batch(args, batched, *, size):
+    t, positions = args
+    examples = count_examples(args, batched)
+    t, positions = (full_batch(x, own, examples) for x, own in zip(args, batched, strict=True))
+    first = np.reshape(np.arange(examples) * size, (-1, *(1,) * (len(shape_of(positions)) - 1)))
+    made = gather_add.bind(t, positions + first, size=examples * size)
+    return np.reshape(made, (examples, size))
+
+
+@primitive()
+def gather_set(x, value, positions):
+    """A copy of `x`, with one axis, with ``x[positions] = value``, of the shape of `positions`."""
+    made = x.copy()
+    made[positions] = value
+    return made
+
+
+@gather_set.def_jvp
+def gather_set_jvp(primals, tangents, out):
+    x, value, positions = primals
+    x_dot, value_dot, _ = tangents
+    x_dot = zeros_like(x) if x_dot is None else x_dot
+    value_dot = zeros_like(value) if value_dot is None else value_dot
+    return gather_set.bind(x_dot, value_dot, positions)
+
+
+@gather_set.def_vjp
+def gather_set_vjp(primals, out):
+    x, value, positions = primals
+    value_shape, dtype = shape_of(value), dtype_of(x)
+
+    def gather_set_pullback_x(out_bar):
+        return gather_set.bind(out_bar, np.zeros(value_shape, dtype), positions)
+
+    def gather_set_pullback_value(out_bar):
+        # Of a position named twice the last value stays: found out by assigning numbers.
+        numbers = np.reshape(np.arange(math.prod(value_shape)), value_shape)
+        blank = np.zeros(shape_of(out_bar), np.intp)
+        stays = np.equal(
+            gather.bind(gather_set.bind(blank, numbers, positions), positions), numbers
+        )
+        return np.where(stays, gather.bind(out_bar, positions), 0)
+
+    return gather_set_pullback_x, gather_set_pullback_value, None
+
+
+@gather_set.def_batch
+def gather_set_batch(args, batched):
+    x, value, positions = args
+    size = count_examples(args, batched)
+    n = shape_of(x)[-1]
+    x, positions = _many(x, positions, (batched[0], batched[2]), size)
+    made = gather_set.bind(x, full_batch(value, batched[1], size), positions)
+    return np.reshape(made, (size, n))
+
+
+def _gathered(x, positions):
+    return gather.bind(x, positions)
+
+
+def _added(t, positions, size):
+    return gather_add.bind(t, positions, size=size)
+
+
+def _set(x, value, positions):
+    return gather_set.bind(x, value, positions)
+
+
+@gather.def_samples
+def gather_samples(rng):
+    x = rng.normal(size=4)
+    for positions in (np.array([3, 0, 0]), np.array([[1], [2]]), np.zeros(0, int), np.array(2)):
+        yield Sample(x, positions, fun=_gathered)
+
+
+@gather_add.def_samples
+def gather_add_samples(rng):
+    yield Sample(rng.normal(size=3), np.array([3, 0, 0]), 4, fun=_added)
+    yield Sample(rng.normal(size=(2, 1)), np.array([[1], [2]]), 4, fun=_added)
+    yield Sample(rng.normal(size=0), np.zeros(0, int), 4, fun=_added)
+
+
+@gather_set.def_samples
+def gather_set_samples(rng):
+    x = rng.normal(size=4)
+    yield Sample(x, rng.normal(size=3), np.array([3, 0, 0]), fun=_set)
+    yield Sample(x, rng.normal(size=(2, 1)), np.array([[1], [2]]), fun=_set)
+    yield Sample(x, rng.normal(size=0), np.zeros(0, int), fun=_set)

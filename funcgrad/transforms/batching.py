@@ -1,0 +1,407 @@
+"""Batching: `vmap` makes a function of one example into a function of many at once.
+
+A tracer of a `BatchTrace` stands for one example; its value holds all of them, along the first
+axis. Every operation is carried out by the batching rule of its primitive, on all examples
+together, in NumPy. What does not depend on an example is not traced at all, and computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+
+from funcgrad import tree
+from funcgrad.core import assign
+from funcgrad.core.batch import align
+from funcgrad.core.boxed import Boxed
+from funcgrad.core.constant import CONSTANT
+from funcgrad.core.elementwise import Elementwise
+from funcgrad.core.foreign import PLAIN, refuse
+from funcgrad.core.level import Origin, Trace, TracerBase
+from funcgrad.core.primitive import Primitive
+from funcgrad.core.tracer import Tracer, unwrap
+from funcgrad.core.zero import shape_of
+from funcgrad.errors import (
+    ArgumentError,
+    ShapeError,
+    TreeMismatchError,
+    describe,
+    user_line,
+)
+from funcgrad.transforms.flat import Transformed, call_origin, lower
+from funcgrad.transforms.tape import no_rule
+
+__all__ = ["vmap"]
+
+_MAPPABLE = (bool, int, float, complex, Boxed)
+
+
+class BatchTrace(Trace):
+    """Carries operations out on all examples at once."""
+
+    __slots__ = ("size",)
+    lead = 1
+
+    def __init__(self, origin: Origin, size: int):
+        super().__init__(origin)
+        self.size = size
+
+    def variable(self, value: Any) -> Tracer:
+        """Make the tracer for one example of `value`, which has them along its first axis."""
+        made = Tracer(self, unwrap(value), None)
+        made._alias = assign.ARGUMENT
+        return made
+
+    def _split(self, args: Sequence[Any]) -> tuple[list[Any], list[bool]]:
+        if self.ended:
+            self.escaped()
+        values, batched = [], []
+        for arg in args:
+            own = type(arg) is Tracer and arg._trace is self
+            values.append(arg._value if own else unwrap(arg))
+            batched.append(own)
+        return values, batched
+
+    def unary(self, primitive: Elementwise, fun: Callable[[Any], Any], x: Any) -> Any:
+        """Compute an elementwise function of one argument."""
+        if self.ended:
+            self.escaped()
+        return Tracer(self, fun(x._value), None)
+
+    def binary(self, primitive: Elementwise, fun: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
+        """Compute an elementwise function of two arguments."""
+        values, batched = self._split((x, y))
+        return Tracer(self, fun(*align(values, batched)), None)
+
+    def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Carry out any other operation."""
+        values, batched = self._split(args)
+        if primitive.batch is None:
+            raise no_rule(primitive, "batching rule", values, params)
+        out = primitive.batch(values, batched, **params)
+        made: Any
+        if type(out) is tuple:
+            made = tuple([self._wrap(part, primitive) for part in out])
+        else:
+            made = self._wrap(out, primitive)
+        if primitive.may_alias:
+            assign.link(made, args[0], params)
+        return made
+
+    def _wrap(self, out: Any, primitive: Primitive) -> Tracer:
+        assert shape_of(out)[:1] == (self.size,), f"the batching rule of {primitive.name} is wrong"
+        return Tracer(self, out, None)
+
+
+def vmap(
+    fun: Callable[..., Any],
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    axis_size: int | None = None,
+) -> Callable[..., Any]:
+    """Make a function of one example into a function of many at once.
+
+    Parameters
+    ----------
+    fun : callable
+        Function of pytrees of arrays, returning a pytree of arrays, written for one example.
+    in_axes : int, None, or tuple or list of pytrees of them
+        Along which axis of each positional argument the examples are: one for all arguments, or one
+        entry for each. An entry may be a pytree that begins like the argument does, down to
+        where one axis counts for all that is below. Negative axes count from the last. None means
+        that the argument is the same for all examples. Arguments given by keyword have the
+        examples along axis 0.
+    out_axes : int, None, or pytree of them
+        Along which axis of each output the examples shall be. None is for an output that is the
+        same for all of them, and returns it once.
+    axis_size : int, optional
+        The number of examples, for functions of which no argument has an axis of them.
+
+    Returns
+    -------
+    callable
+        Takes the arguments of `fun`, each with one more axis where `in_axes` says so, and returns
+        what `fun` returns for each example, stacked. Arrays of random keys count as arrays. Leaves
+        that are neither arrays nor numbers (strings, functions, None) pass through untouched.
+
+    Raises
+    ------
+    ShapeError
+        The arguments disagree about the number of examples, one has no such axis, or `fun` asks
+        for something whose shape depends on the example.
+    TreeMismatchError
+        `in_axes` or `out_axes` does not fit the arguments or the outputs.
+    ArgumentError
+        Nothing says how many examples there are.
+
+    Notes
+    -----
+    The result is that of a loop over the examples, up to rounding in the last places where NumPy's
+    batched routine rounds otherwise. Inside, ``if x > 0`` is an error, since each example may say
+    something else: use `numpy.where`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import funcgrad as fg
+    >>> fg.vmap(np.dot)(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 1.0], [0.0, 1.0]]))
+    array([3., 4.])
+
+    The gradient for each example:
+
+    >>> def loss(w, x, y):
+    ...     return (w @ x - y) ** 2
+    >>> w, xs, ys = np.array([1.0, 2.0]), np.array([[1.0, 0.0], [0.0, 1.0]]), np.zeros(2)
+    >>> fg.vmap(fg.grad(loss), in_axes=(None, 0, 0))(w, xs, ys)
+    array([[2., 0.],
+           [0., 4.]])
+    """
+    return _Vmap(vmap, fun, in_axes, out_axes, axis_size)
+
+
+class _Vmap(Transformed):
+    transform = "vmap"
+
+    def __init__(
+        self,
+        make: Callable[..., Any],
+        fun: Callable[..., Any],
+        in_axes: Any,
+        out_axes: Any,
+        axis_size: int | None,
+    ):
+        options = {"in_axes": in_axes, "out_axes": out_axes, "axis_size": axis_size}
+        super().__init__(make, fun, options)
+        _check_axes(in_axes, "in_axes")
+        _check_axes(out_axes, "out_axes")
+        if not (in_axes is None or isinstance(in_axes, int | np.integer | tuple | list)):
+            raise ArgumentError(
+                f"in_axes of vmap must be an int, None, or a tuple with an entry for each "
+                f"positional argument, got {describe(in_axes)}",
+                where=user_line(),
+                fix="write in_axes=(axes,) if the function has one argument"
+                if isinstance(in_axes, dict)
+                else "write in_axes=0, or in_axes=(0, None) for two arguments",
+            )
+        self.in_axes = in_axes
+        self.out_axes = out_axes
+        self.axis_size = axis_size
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function on all examples."""
+        origin = call_origin("vmap", self.fun)
+        leaves, treedef, axes = _with_axes(args, kwargs, self.in_axes, origin)
+        size = _size(leaves, axes, self.axis_size, (args, kwargs), origin)
+        with BatchTrace(origin, size) as trace:
+            traced = [
+                _shared(leaf) if axis is None else _example(leaf, axis, trace)
+                for leaf, axis in zip(leaves, axes, strict=True)
+            ]
+            call_args, call_kwargs = tree.unflatten(treedef, traced)
+            out = self.fun(*call_args, **call_kwargs)
+            return _collect(out, self.out_axes, trace)
+
+
+def _check_axes(axes: Any, what: str) -> None:
+    for path, axis in tree.flatten_with_path(axes, is_leaf=_is_none)[0]:
+        if axis is not None and (isinstance(axis, bool) or not isinstance(axis, int | np.integer)):
+            raise ArgumentError(
+                f"{what} of vmap must hold axis numbers and None, got {describe(axis)}",
+                where=f"{what}{tree.keystr(path)}, {user_line()}",
+                fix=f"write {what}=0",
+            )
+
+
+def _is_none(value: Any) -> bool:
+    return value is None
+
+
+def _with_axes(
+    args: tuple[Any, ...], kwargs: dict[str, Any], in_axes: Any, origin: Origin
+) -> tuple[list[Any], Any, list[Any]]:
+    """Flatten the arguments, and find the axis of each leaf."""
+    if isinstance(in_axes, tuple | list):
+        if len(in_axes) != len(args):
+            raise TreeMismatchError(
+                f"in_axes of vmap has {len(in_axes)} entries for {len(args)} positional "
+                f"argument{'s' * (len(args) != 1)}",
+                where=str(origin),
+                fix="give one entry for each: an axis, or None for an argument that is the same "
+                "for all examples",
+            )
+        entries = list(in_axes)
+    else:
+        entries = [in_axes] * len(args)
+    axes: list[Any] = []
+    for number, (arg, entry) in enumerate(zip(args, entries, strict=True)):
+        axes += _spread_axes(entry, arg, f"in_axes[{number}]", f"argument {number}", origin)
+    leaves, treedef = tree.flatten((args, kwargs))
+    axes += [0] * (len(leaves) - len(axes))  # keyword arguments
+    for position, axis in enumerate(axes):
+        leaf = leaves[position]
+        if axis is None:
+            continue
+        if not _is_mappable(leaf):
+            axes[position] = None  # a string, a function: the same for all examples
+            continue
+        if type(leaf) not in PLAIN:
+            refuse(leaf, lambda position=position: _place(position, (args, kwargs), origin))  # type: ignore[misc]
+        ndim = len(shape_of(leaf))
+        if not -ndim <= axis < ndim:
+            raise ShapeError(
+                f"vmap was asked for axis {axis} of {describe(leaf)}, which has no such axis",
+                where=_place(position, (args, kwargs), origin),
+                fix="give None in in_axes for what is the same for all examples"
+                if not ndim
+                else f"give an axis from {-ndim} to {ndim - 1}, or None",
+            )
+        axes[position] = normalize_axis_index(axis, ndim)
+    return leaves, treedef, axes
+
+
+def _spread_axes(entry: Any, value: Any, what: str, whose: str, origin: Origin) -> list[Any]:
+    """Return an axis for each leaf of `value`, where `entry` is a prefix of its structure."""
+    if entry is None or isinstance(entry, int | np.integer):
+        return [entry] * len(tree.leaves(value))
+    prefix, treedef = tree.flatten(entry, is_leaf=_is_none)
+    try:
+        parts = treedef.flatten_up_to(value)
+    except TreeMismatchError as error:
+        raise TreeMismatchError(
+            f"{what} of vmap does not fit {whose}: {error.what}",
+            where=f"{error.where}; {origin}",
+            fix="give one axis (or None) for the whole, or a pytree that begins as it does",
+        ) from None
+    return [
+        axis
+        for axis, part in zip(prefix, parts, strict=True)
+        for _ in range(len(tree.leaves(part)))
+    ]
+
+
+def _place(position: int, call: tuple[Any, Any], origin: Origin) -> str:
+    path, _ = tree.flatten_with_path(call)[0][position]
+    named = path[1]
+    name = f"argument {named.idx}" if hasattr(named, "idx") else f"argument {named.key!r}"
+    inner = tree.keystr(path[2:])
+    return f"{name}{' at ' + inner if inner else ''} of {origin}"
+
+
+def _size(
+    leaves: list[Any], axes: list[Any], axis_size: int | None, call: Any, origin: Origin
+) -> int:
+    """Return the number of examples; raise unless all arguments agree on it."""
+    found = [
+        (position, axis, shape_of(leaf)[axis])
+        for position, (leaf, axis) in enumerate(zip(leaves, axes, strict=True))
+        if axis is not None
+    ]
+    sizes = [size for *_, size in found]
+    if not sizes:
+        if axis_size is None:
+            raise ArgumentError(
+                "vmap found no argument with an axis of examples"
+                + (": in_axes is None for all of them" if leaves else ": the call has no arrays"),
+                where=str(origin),
+                fix="give the axis of one with in_axes=, or the number of examples with axis_size=",
+            )
+        return int(axis_size)
+    want = axis_size if axis_size is not None else max(set(sizes), key=sizes.count)
+    if any(size != want for size in sizes):
+        rows = "\n".join(
+            f"    {_place(position, call, origin).partition(' of ')[0]}: "
+            f"axis {axis} of {describe(leaves[position])} has size {size}"
+            + (" <- differs" if size != want else "")
+            for position, axis, size in found
+        )
+        expected = f"axis_size={axis_size}" if axis_size is not None else "each other"
+        raise ShapeError(
+            "the arguments of vmap disagree about the number of examples: sizes are inconsistent "
+            f"with {expected}\n{rows}",
+            where=str(origin),
+            fix="give the axis of examples of each argument with in_axes=, None for those without",
+        )
+    return want
+
+
+def _shared(leaf: Any) -> Any:
+    """Return an argument that is the same for all examples.
+
+    A plain array as a constant that is traced, so that it can be indexed by what is not the same.
+    """
+    if type(leaf) is not np.ndarray:
+        return leaf
+    made = Tracer(CONSTANT, leaf, None)
+    made._alias = assign.ARGUMENT
+    return made
+
+
+def _example(leaf: Any, axis: int, trace: BatchTrace) -> Any:
+    """Return what stands for one example of an argument."""
+    if isinstance(leaf, Boxed):
+        return leaf._rebox(_example(leaf._unbox(), axis, trace))
+    return trace.variable(_to_front(leaf, axis))
+
+
+def _to_front(x: Any, axis: int) -> Any:
+    return np.moveaxis(x, axis, 0) if axis else x
+
+
+def _collect(out: Any, out_axes: Any, trace: BatchTrace) -> Any:
+    """Return the outputs with their examples along `out_axes`."""
+    leaves, treedef = tree.flatten(out)
+    axes = _spread_axes(out_axes, out, "out_axes", "the output", trace.origin)
+    made = [_collect_leaf(leaf, axis, trace) for leaf, axis in zip(leaves, axes, strict=True)]
+    return tree.unflatten(treedef, made)
+
+
+def _collect_leaf(leaf: Any, axis: int | None, trace: BatchTrace, behind: int = 0) -> Any:
+    """Return one output with its examples along `axis`, not counting the `behind` last axes."""
+    if isinstance(leaf, Boxed):
+        content = leaf._unbox()
+        behind = len(shape_of(content)) - len(leaf.shape)
+        made = _collect_leaf(content, axis, trace, behind)
+        return leaf if made is content else leaf._rebox(made)
+    batched = type(leaf) is Tracer and leaf._trace.level == trace.level
+    value = lower(leaf, trace)
+    if axis is None:
+        if batched:
+            raise ShapeError(
+                "out_axes of vmap is None for an output that differs from example to example: "
+                f"{describe(leaf)}",
+                where=str(trace.origin),
+                fix="give an axis, as out_axes=0 does",
+            )
+        return value
+    if not batched:
+        if not _is_mappable(value):
+            return value
+        value = np.copy(np.broadcast_to(value, (trace.size, *shape_of(value))))
+    ndim = len(shape_of(value)) - behind
+    if not -ndim <= axis < ndim:
+        raise ShapeError(
+            f"out_axes of vmap asks for axis {axis} of an output with {ndim} axes",
+            where=str(trace.origin),
+            fix=f"give an axis from {-ndim} to {ndim - 1}",
+        )
+    axis = normalize_axis_index(axis, ndim)
+    if axis:
+        value = np.moveaxis(value, 0, axis)
+    if batched and not isinstance(value, TracerBase) and _is_shared(value):
+        value = value.copy()
+    return value
+
+
+def _is_mappable(leaf: Any) -> bool:
+    """Tell whether a leaf is an array or a number; others are the same for all examples."""
+    if isinstance(leaf, _MAPPABLE):
+        return True
+    return hasattr(leaf, "shape") and hasattr(leaf, "dtype")
+
+
+def _is_shared(value: Any) -> bool:
+    """Tell whether an array may be a view of an argument, which a caller could write to."""
+    return isinstance(value, np.ndarray) and (value.base is not None or not value.flags.writeable)
