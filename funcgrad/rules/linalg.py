@@ -58,6 +58,45 @@ def multi_dot_vjp(primals, out):
     return tuple(map(pullback_of, range(len(primals))))
 
 
+@multi_dot.def_batch
+def multi_dot_batch(args, batched):
+    last = len(args) - 1
+    row, column = (len(shape_of(args[k])) - batched[k] == 1 for k in (0, last))
+    stacks = [*args]
+    if row:
+        stacks[0] = np.expand_dims(stacks[0], -2)
+    if column:
+        stacks[last] = np.expand_dims(stacks[last], -1)
+    product = _in_order(stacks, cheapest([shape_of(x)[-2:] for x in stacks]), 0, last)
+    if row:
+        product = np.squeeze(product, -2)
+    return np.squeeze(product, -1) if column else product
+
+
+def cheapest(shapes: list[tuple[int, ...]]) -> dict[tuple[int, int], int]:
+    """Return where to cut the products of matrices `i` to `j` so that they cost least.
+
+    By dynamic programming over ever longer products (Cormen et al., *Introduction to Algorithms*,
+    "Matrix-chain multiplication").
+    """
+    cost = {(i, i): 0 for i in range(len(shapes))}
+    cuts: dict[tuple[int, int], int] = {}
+    for length in range(1, len(shapes)):
+        for i in range(len(shapes) - length):
+            j = i + length
+            ends = shapes[i][0] * shapes[j][1]
+            options = [(cost[i, k] + cost[k + 1, j] + ends * shapes[k][1], k) for k in range(i, j)]
+            cost[i, j], cuts[i, j] = min(options)
+    return cuts
+
+
+def _in_order(stacks: list[Any], cuts: dict[tuple[int, int], int], i: int, j: int) -> Any:
+    if i == j:
+        return stacks[i]
+    k = cuts[i, j]
+    return np.matmul(_in_order(stacks, cuts, i, k), _in_order(stacks, cuts, k + 1, j))
+
+
 @multi_dot.def_samples
 def multi_dot_samples(rng):
     a, b = rng.normal(size=(2, 3)), rng.normal(size=(3, 4))
@@ -96,6 +135,8 @@ def matrix_power_samples(rng):
     a = 0.5 * rng.normal(size=(2, 3, 3))
     for n in (1, 2, 3, 4, 7):
         yield Sample(a, n)
+    for n in (-1, -2, -3):
+        yield Sample(a + 2 * np.eye(3), n)
 
 
 @overrides(np.linalg.matmul)

@@ -8,22 +8,33 @@ Norms have kinks, where the dual is the one of least norm: 0 at the origin, in e
 elements that are all the largest. Second derivatives are finite there too, as a quotient by a norm
 of 0 is one by infinity.
 
-The spectral and the nuclear norm need singular values and have no rule yet.
+The dual of a norm made of singular values, ``u @ diag(s) @ vh``, is ``u @ diag(w) @ vh`` with
+weights `w` in the place of `s` (G. A. Watson, "Characterization of the subdifferential of some
+matrix norms", 1992). Singular values are equal, or 0, if they are so within rounding.
 """
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 
+from funcgrad.core.batch import shift
 from funcgrad.core.primitive import Sample, overrides, primitive
 from funcgrad.core.zero import dtype_of, shape_of, zero_wins
-from funcgrad.errors import MissingRuleError, user_line
 from funcgrad.rules.axes import ratio
 from funcgrad.rules.matmul import as_arrays, conj
 
-__all__: list[str] = []
+__all__ = [
+    "by_singular_values",
+    "dual_of_matrices",
+    "norm_batch",
+    "pull_norm",
+    "push_norm",
+    "settings",
+    "weights",
+]
 
 
 def _nonzero(x: Any) -> Any:
@@ -44,6 +55,12 @@ def _dual(x: Any, norm: Any, ord: Any, axes: tuple[int, ...], matrix: bool) -> A
 
         def product(t):
             return t * (conj(x) / _nonzero(norm))
+
+    elif matrix and ord in (2, -2, "nuc"):
+
+        def product(t):
+            y = np.moveaxis(x, axes, (-2, -1))
+            return t * np.moveaxis(by_singular_values(y, ord), (-2, -1), axes)
 
     elif matrix:
         return _dual_of_matrix(x, ord, axes)
@@ -72,17 +89,7 @@ def _dual(x: Any, norm: Any, ord: Any, axes: tuple[int, ...], matrix: bool) -> A
 
 def _dual_of_matrix(x: Any, ord: Any, axes: tuple[int, ...]) -> Any:
     rows, columns = axes
-    if ord in (1, -1):
-        summed, chosen = rows, columns
-    elif ord in (np.inf, -np.inf):
-        summed, chosen = columns, rows
-    else:
-        raise MissingRuleError(
-            f"numpy.linalg.norm with ord={ord!r} of a matrix has no rule for traced values: it "
-            "needs singular values",
-            where=user_line(),
-            fix="use another norm: ord='fro', 1 or numpy.inf",
-        )
+    summed, chosen = (rows, columns) if ord in (1, -1) else (columns, rows)
 
     def product(t):
         sums = np.sum(np.abs(x), axis=summed, keepdims=True)
@@ -93,13 +100,40 @@ def _dual_of_matrix(x: Any, ord: Any, axes: tuple[int, ...]) -> Any:
     return product
 
 
+def by_singular_values(x: Any, ord: Any) -> Any:
+    """Return the derivative of the spectral norms of matrices, of the least, or of the nuclear."""
+    u, s, vh = np.linalg.svd(x, full_matrices=False)
+    return conj(np.matmul(u * np.expand_dims(weights(s, ord, shape_of(x)), -2), vh))
+
+
+def weights(s: Any, ord: Any, shape: tuple[int, ...]) -> Any:
+    """Return the derivative of a norm in the singular values: constants, but for its kinks."""
+    if 0 in shape_of(s):
+        return s
+    largest, least = s[..., :1], s[..., -1:]
+    rounding = np.finfo(dtype_of(s)).eps * max(shape[-2:]) * largest
+    if ord == "nuc":
+        return np.greater(s, rounding) * 1.0
+    if ord == 2:
+        hit = np.logical_and(np.greater_equal(s, largest - rounding), np.greater(s, 0))
+    else:
+        hit = np.logical_and(np.less_equal(s, least + rounding), np.greater(least, rounding))
+    return hit / np.maximum(np.sum(hit, axis=-1, keepdims=True), 1)
+
+
+def dual_of_matrices(x: Any, norm: Any, ord: Any) -> Any:
+    """Return the function that multiplies by the derivative of norms of the last two axes."""
+    ndim = len(shape_of(x))
+    return _dual(x, np.expand_dims(norm, (-2, -1)), ord, (ndim - 2, ndim - 1), True)
+
+
 def _shared(t: Any, x: Any, hit: Any, axes: tuple[int, ...]) -> Any:
     """Share `t` equally between the elements that are hit; selected, for 0 * inf is not 0."""
     count = np.sum(hit, axis=axes, keepdims=True, dtype=np.intp)
     return np.where(hit, ratio(t * _phase(x), count), 0)
 
 
-def _settings(x: Any, ord: Any, axis: Any) -> tuple[tuple[int, ...], bool]:
+def settings(x: Any, ord: Any, axis: Any) -> tuple[tuple[int, ...], bool]:
     """Return the axes of a norm, counted from the front, and whether they are those of a matrix."""
     ndim = len(shape_of(x))
     if axis is None:
@@ -109,7 +143,7 @@ def _settings(x: Any, ord: Any, axis: Any) -> tuple[tuple[int, ...], bool]:
     return axes, len(axes) == 2 and not (axis is None and ord is None)
 
 
-def _norm_jvp(x, x_dot, out, ord, axes, matrix, keepdims):
+def push_norm(x, x_dot, out, ord, axes, matrix, keepdims):
     if ord == 0:
         return None  # a count
     norm = out if keepdims else np.expand_dims(out, axes)
@@ -117,7 +151,7 @@ def _norm_jvp(x, x_dot, out, ord, axes, matrix, keepdims):
     return np.sum(np.real(zero_wins(product(x_dot), x_dot)), axis=axes, keepdims=keepdims)
 
 
-def _norm_vjp(x, out, ord, axes, matrix, keepdims):
+def pull_norm(x, out, ord, axes, matrix, keepdims):
     if ord == 0:
         return (None,)
     norm = out if keepdims else np.expand_dims(out, axes)
@@ -140,13 +174,25 @@ def norm(x, *, ord=None, axis=None, keepdims=False):
 @norm.def_jvp
 def norm_jvp(primals, tangents, out, *, ord, axis, keepdims):
     (x,), (x_dot,) = primals, tangents
-    return _norm_jvp(x, x_dot, out, ord, *_settings(x, ord, axis), keepdims)
+    return push_norm(x, x_dot, out, ord, *settings(x, ord, axis), keepdims)
 
 
 @norm.def_vjp
 def norm_vjp(primals, out, *, ord, axis, keepdims):
     (x,) = primals
-    return _norm_vjp(x, out, ord, *_settings(x, ord, axis), keepdims)
+    return pull_norm(x, out, ord, *settings(x, ord, axis), keepdims)
+
+
+@norm.def_batch
+def norm_batch(args, batched, *, ord, axis, keepdims):
+    (x,) = args
+    size, *one = shape_of(x)
+    if axis is None and ord is None:  # of all elements, however many axes there are
+        length = norm.bind(np.reshape(x, (size, prod(one))), ord=None, axis=1, keepdims=False)
+        return np.reshape(length, (size, *(1,) * len(one))) if keepdims else length
+    if axis is not None and not isinstance(axis, tuple):
+        axis = (int(axis),)
+    return norm.bind(x, ord=ord, axis=shift(axis, len(one)), keepdims=keepdims)
 
 
 @norm.def_samples
@@ -164,7 +210,9 @@ def norm_samples(rng):
         yield Sample(rng.normal(size=4), ord)
         yield Sample(x, ord, 1, keepdims=True)
     yield Sample(x, 0, 1, order=0)
-    for kind in ("fro", "f", 1, -1, np.inf, -np.inf):
+    yield Sample(np.zeros((0, 2)), 2, kinks=True)
+    yield Sample(np.zeros((2, 0)), "nuc", kinks=True)
+    for kind in ("fro", "f", 1, -1, np.inf, -np.inf, 2, -2, "nuc"):
         yield Sample(x, kind)
         yield Sample(rng.normal(size=(2, 3, 2)), kind, (2, 0))
         yield Sample(rng.normal(size=(2, 3, 2)), kind, (0, 1), keepdims=True)
@@ -177,15 +225,22 @@ def vector_norm(x, *, axis=None, keepdims=False, ord=2):
 
 
 @vector_norm.def_jvp
-def vector_norm_jvp(primals, tangents, out, *, axis, keepdims, ord):
+def vectorpush_norm(primals, tangents, out, *, axis, keepdims, ord):
     (x,), (x_dot,) = primals, tangents
-    return _norm_jvp(x, x_dot, out, ord, _settings(x, ord, axis)[0], False, keepdims)
+    return push_norm(x, x_dot, out, ord, settings(x, ord, axis)[0], False, keepdims)
 
 
 @vector_norm.def_vjp
-def vector_norm_vjp(primals, out, *, axis, keepdims, ord):
+def vectorpull_norm(primals, out, *, axis, keepdims, ord):
     (x,) = primals
-    return _norm_vjp(x, out, ord, _settings(x, ord, axis)[0], False, keepdims)
+    return pull_norm(x, out, ord, settings(x, ord, axis)[0], False, keepdims)
+
+
+@vector_norm.def_batch
+def vector_norm_batch(args, batched, *, axis, keepdims, ord):
+    (x,) = args
+    axis = shift(axis, len(shape_of(x)) - 1)
+    return vector_norm.bind(x, axis=axis, keepdims=keepdims, ord=ord)
 
 
 @vector_norm.def_samples
@@ -206,4 +261,5 @@ def matrix_norm(x, *, keepdims=False, ord="fro"):
 @matrix_norm.def_samples
 def matrix_norm_samples(rng):
     yield Sample(rng.normal(size=(2, 3, 2)))
-    yield Sample(rng.normal(size=(2, 3, 2)), ord=1, keepdims=True)
+    for ord in (1, 2, -2, "nuc"):
+        yield Sample(rng.normal(size=(2, 3, 2)), ord=ord, keepdims=True)

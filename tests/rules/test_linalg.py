@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import funcgrad as fg
+from funcgrad.rules.linalg import cheapest
 
 A = np.array([[1.0, 2.0], [3.0, 4.0]])
 
@@ -41,6 +42,17 @@ def test_multi_dot_of_vectors_and_matrices():
 def test_multi_dot_with_a_constant_first():
     bar = fg.grad(lambda a: np.sum(np.linalg.multi_dot([np.eye(2), a, np.ones((2, 1))])))(A)
     assert_array_equal(bar, np.ones((2, 2)))
+
+
+def test_multi_dot_of_many_examples_takes_the_cheapest_order():
+    # (A B) C takes 10 * 1 * 10 + 10 * 10 * 1 products, A (B C) takes 1 * 10 * 1 + 10 * 1 * 1.
+    assert cheapest([(10, 1), (1, 10), (10, 1)]) == {(0, 1): 0, (1, 2): 1, (0, 2): 0}
+
+
+def test_vmap_of_multi_dot_with_vectors_at_the_ends():
+    u = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    out = fg.vmap(lambda u: np.linalg.multi_dot([u, A, A, np.array([1.0, 0.0])]))(u)
+    assert_array_equal(out, [7, 15, 22])  # the first column of A A is (7, 15)
 
 
 @pytest.mark.parametrize(

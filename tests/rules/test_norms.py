@@ -1,11 +1,10 @@
-"""Norms: known gradients, kinks, and norms without a rule."""
+"""Norms: known gradients, kinks, ties."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import funcgrad as fg
-from funcgrad.errors import MissingRuleError
 
 ZERO = np.zeros(3)
 
@@ -118,10 +117,74 @@ def test_gradients_keep_the_dtype():
         assert out.dtype == bar.dtype == dtype
 
 
+def test_spectral_norm_is_the_largest_singular_value():
+    # Of a turned diagonal matrix: the outer product of the vectors that belong to it.
+    q = np.array([[0.6, -0.8], [0.8, 0.6]])
+    for bar in both_modes(lambda x: np.linalg.norm(x, 2), q @ np.diag([3.0, 1.0])):
+        assert_allclose(bar, np.outer(q[:, 0], [1, 0]), atol=1e-15)
+
+
+def test_least_singular_value():
+    for bar in both_modes(lambda x: np.linalg.norm(x, -2), np.diag([3.0, -1.0])):
+        assert_allclose(bar, [[0, 0], [0, -1]], atol=1e-15)
+
+
+def test_equal_singular_values_share():
+    for ord in (2, -2):
+        for bar in both_modes(lambda x, ord=ord: np.linalg.norm(x, ord), 2 * np.eye(2)):
+            assert_allclose(bar, np.eye(2) / 2, atol=1e-15)
+
+
+def test_singular_values_equal_but_for_rounding_share():
+    rng = np.random.default_rng(0)
+    q = np.linalg.qr(rng.normal(size=(4, 4)))[0]
+    for bar in both_modes(lambda x: np.linalg.norm(x, 2), q):
+        assert_allclose(bar, q / 4, atol=1e-14)
+
+
+def test_nuclear_norm_of_a_turned_diagonal_matrix():
+    q = np.array([[0.6, -0.8], [0.8, 0.6]])
+    for bar in both_modes(lambda x: np.linalg.norm(x, "nuc"), q @ np.diag([3.0, 1.0])):
+        assert_allclose(bar, q, atol=1e-15)
+
+
+def test_nuclear_norm_leaves_out_what_is_zero():
+    # A matrix of rank 1, whose other singular value is rounding.
+    u = np.array([0.6, 0.8])
+    for bar in both_modes(lambda x: np.linalg.norm(x, "nuc"), np.outer(u, u)):
+        assert_allclose(bar, np.outer(u, u), atol=1e-15)
+
+
 @pytest.mark.parametrize("ord", [2, -2, "nuc"])
-def test_norms_by_singular_values_have_no_rule(ord):
-    with pytest.raises(MissingRuleError, match="singular values"):
-        fg.grad(lambda x: np.linalg.norm(x, ord))(np.eye(2))
+def test_norm_by_singular_values_of_the_zero_matrix_has_gradient_zero(ord):
+    for bar in both_modes(lambda x: np.linalg.norm(x, ord), np.zeros((2, 3))):
+        assert_array_equal(bar, np.zeros((2, 3)))
+
+
+def test_second_derivative_of_the_spectral_norm():
+    # The largest singular value of [[a, t], [0, b]] is a + a t**2 / (2 (a**2 - b**2)) + ...
+    e = np.array([[0.0, 1.0], [0.0, 0.0]])
+    gradient = fg.grad(lambda x: np.linalg.norm(x, 2))
+    dot = fg.jvp(gradient, (np.diag([3.0, 1.0]),), (e,))[1]
+    assert_allclose(np.sum(dot * e), 3 / 8, rtol=1e-13)
+
+
+def test_spectral_norms_of_a_stack_along_other_axes():
+    x = np.stack([np.diag([3.0, 1.0]), np.diag([1.0, 2.0])], axis=1)  # stacked along axis 1
+    for bar in both_modes(lambda x: np.sum(np.linalg.norm(x, 2, axis=(0, 2))), x):
+        assert_allclose(bar, np.stack([np.diag([1.0, 0]), np.diag([0, 1.0])], axis=1), atol=1e-15)
+
+
+def test_complex_spectral_norm():
+    # |z| of one number: in JAX's convention conj(z) / |z|.
+    bar = fg.grad(lambda x: np.linalg.norm(x, 2))(np.array([[3 + 4j]]))
+    assert_allclose(bar, [[0.6 - 0.8j]], rtol=1e-14)
+
+
+def test_vmap_of_the_norm_of_a_whole_array():
+    x = np.array([[[3.0, 0.0], [0.0, 4.0]], [[0.0, 0.0], [5.0, 12.0]]])
+    assert_allclose(fg.vmap(np.linalg.norm)(x), [5, 13], rtol=1e-15)
+    assert fg.vmap(lambda x: np.linalg.norm(x, keepdims=True))(x).shape == (2, 1, 1)
 
 
 @pytest.mark.parametrize(
