@@ -1,0 +1,191 @@
+"""SciPy's linear algebra for traced code: ``from funcgrad.scipy import linalg``.
+
+SciPy's functions do not know traced values; those that are replaced here do. They compute what
+SciPy computes, by calling it, and have rules for all transforms. Options have SciPy's meaning.
+Some functions without a rule are replaced too, to say by what they could be; every other name is
+SciPy's own object.
+
+Examples
+--------
+>>> import numpy as np
+>>> import funcgrad as fg
+>>> from funcgrad.scipy import linalg
+
+The derivative of a matrix exponential, in the direction of a matrix that commutes with it:
+
+>>> a = np.diag([0.0, np.log(2.0)])
+>>> fg.jvp(linalg.expm, (a,), (np.eye(2),))[1]
+array([[1., 0.],
+       [0., 2.]])
+
+The logarithm of a Gaussian density, by the Cholesky factor of the covariance:
+
+>>> def log_density(x, covariance):
+...     factor = linalg.cholesky(covariance, lower=True)
+...     z = linalg.solve_triangular(factor, x, lower=True)
+...     return -0.5 * np.sum(z * z) - np.sum(np.log(np.diagonal(factor)))
+>>> fg.grad(log_density)(np.array([2.0, 3.0]), np.diag([1.0, 4.0]))
+array([-2.  , -0.75])
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import scipy.linalg as _linalg
+
+from funcgrad.rules import (
+    banded,
+    lu_factors,
+    matrix_equations,
+    matrix_functions,
+    structured,
+    systems,
+    triangular,
+)
+from funcgrad.rules.scipy_calls import refusing
+
+# What is replaced; other names are looked up in SciPy when they are asked for.
+__all__ = [
+    "block_diag",
+    "cho_factor",
+    "cho_solve",
+    "cholesky",
+    "circulant",
+    "companion",
+    "coshm",
+    "cosm",
+    "det",
+    "eigh",
+    "eigvalsh",
+    "expm",
+    "expm_frechet",
+    "fractional_matrix_power",
+    "hankel",
+    "inv",
+    "logm",
+    "lu",
+    "lu_factor",
+    "lu_solve",
+    "norm",
+    "pinv",
+    "pinvh",
+    "polar",
+    "qr",
+    "sinhm",
+    "sinm",
+    "solve",
+    "solve_banded",
+    "solve_continuous_lyapunov",
+    "solve_discrete_lyapunov",
+    "solve_lyapunov",
+    "solve_sylvester",
+    "solve_triangular",
+    "solveh_banded",
+    "sqrtm",
+    "svd",
+    "svdvals",
+    "tanhm",
+    "tanm",
+    "toeplitz",
+]
+
+# Functions of matrices.
+expm = matrix_functions.expm.call
+expm_frechet = matrix_functions.expm_frechet
+sqrtm = matrix_functions.sqrtm.call
+logm = matrix_functions.logm.call
+fractional_matrix_power = matrix_functions.fractional_matrix_power.call
+cosm = matrix_functions.functions["cosm"]
+sinm = matrix_functions.functions["sinm"]
+tanm = matrix_functions.functions["tanm"]
+coshm = matrix_functions.functions["coshm"]
+sinhm = matrix_functions.functions["sinhm"]
+tanhm = matrix_functions.functions["tanhm"]
+
+# Systems of equations.
+solve = systems.solve.call
+inv = systems.inv.call
+pinv = systems.pinv.call
+pinvh = systems.pinvh.call
+solve_triangular = triangular.solve_triangular.call
+solve_banded = banded.solve_banded.call
+solveh_banded = banded.solveh_banded.call
+solve_sylvester = matrix_equations.solve_sylvester.call
+solve_continuous_lyapunov = matrix_equations.solve_continuous_lyapunov.call
+solve_lyapunov = solve_continuous_lyapunov
+solve_discrete_lyapunov = matrix_equations.solve_discrete_lyapunov.call
+
+# Numbers that belong to a matrix.
+det = systems.det.call
+norm = systems.norm.call
+
+# Factors.
+cholesky = triangular.cholesky.call
+cho_factor = triangular.cho_factor.call
+cho_solve = triangular.cho_solve.call
+lu = lu_factors.lu
+lu_factor = lu_factors.lu_factor.call
+lu_solve = lu_factors.lu_solve.call
+qr = systems.qr.call
+svd = systems.svd.call
+svdvals = systems.svdvals.call
+eigh = systems.eigh.call
+eigvalsh = systems.eigvalsh.call
+polar = matrix_equations.polar.call
+
+# Matrices of structure.
+block_diag = structured.block_diag.fun
+toeplitz = structured.toeplitz.fun
+hankel = structured.hankel.fun
+circulant = structured.circulant.fun
+companion = structured.companion.fun
+
+# Functions without a rule -> what to write instead.
+_INSTEAD = {
+    "cho_solve_banded": "use solveh_banded",
+    "cholesky_banded": "use solveh_banded, or cholesky of the whole matrix",
+    "convolution_matrix": "use numpy.convolve",
+    "eig": "use numpy.linalg.eig",
+    "eig_banded": "use eigh of the whole matrix",
+    "eigh_tridiagonal": "use eigh of the whole matrix",
+    "eigvals": "use numpy.linalg.eigvals",
+    "eigvals_banded": "use eigvalsh of the whole matrix",
+    "eigvalsh_tridiagonal": "use eigvalsh of the whole matrix",
+    "expm_cond": "use norms of expm and expm_frechet",
+    "fiedler": "use numpy.abs(a[:, None] - a)",
+    "funm": "use expm, logm, sqrtm, cosm and their like, or numpy.linalg.eigh",
+    "hessenberg": "use qr, or numpy.linalg.eig",
+    "khatri_rao": "use numpy.einsum",
+    "ldl": "use cholesky, or lu",
+    "lstsq": "use numpy.linalg.lstsq",
+    "matmul_toeplitz": "use toeplitz(c, r) @ x",
+    "null_space": "use svd",
+    "ordqz": "use numpy.linalg.eig",
+    "orth": "use svd",
+    "orthogonal_procrustes": "use svd",
+    "qr_multiply": "use qr",
+    "qz": "use numpy.linalg.eig",
+    "rq": "use qr of the matrix with its rows reversed",
+    "schur": "use numpy.linalg.eig, or eigh of a Hermitian matrix",
+    "signm": "use a @ inv(sqrtm(a @ a))",
+    "solve_circulant": "use solve(circulant(c), b)",
+    "solve_continuous_are": "differentiate the equation itself, with solve_continuous_lyapunov",
+    "solve_discrete_are": "differentiate the equation itself, with solve_discrete_lyapunov",
+    "solve_toeplitz": "use solve(toeplitz(c, r), b)",
+    "subspace_angles": "use svd",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        found = getattr(_linalg, name)
+    except AttributeError as error:
+        raise AttributeError(str(error).replace("'scipy.linalg'", repr(__name__))) from None
+    return refusing(found, _INSTEAD[name]) if name in _INSTEAD else found
+
+
+def __dir__() -> list[str]:
+    return sorted({*dir(_linalg), *__all__})
