@@ -20,13 +20,14 @@ from funcgrad.errors import (
     user_line,
 )
 
+from .batched import has_examples
 from .stream import BaseKey
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import SupportsIndex, TypeAlias
 
-    from numpy.typing import ArrayLike, DTypeLike, NDArray
+    from numpy.typing import ArrayLike, DTypeLike
 
     Shape: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 
@@ -126,16 +127,18 @@ def parameter(value: Any, dtype: np.dtype[Any] | None = None) -> Any:
     return value.astype(dtype)
 
 
-def untraced(
-    value: Any, dtype: DTypeLike | None, argument: str, use: str, fix: str
-) -> NDArray[Any]:
+def untraced(value: Any, dtype: DTypeLike | None, argument: str, use: str, fix: str) -> Any:
     """Return `value` as an array, for a parameter in which a draw has no derivative.
+
+    One that differs between the examples of vmap stays traced, by that alone.
 
     Raises
     ------
     TracerConversionError
-        It is traced.
+        It is traced by a derivative.
     """
+    if has_examples(value):
+        return value if dtype is None else value.astype(dtype)
     try:
         return np.asarray(value, dtype)
     except TracerConversionError:
@@ -186,15 +189,15 @@ def wrong(what: str, argument: str, use: str, fix: str) -> ArgumentError:
     )
 
 
-def integers(value: ArrayLike, argument: str, use: str) -> int | NDArray[Any]:
-    """Return an int, or an array of integers, from `value`.
+def integers(value: ArrayLike, argument: str, use: str) -> Any:
+    """Return an int, or an array of integers (traced if only vmap traces it), from `value`.
 
     Raises
     ------
     DtypeError
         It holds anything but integers.
     TracerConversionError
-        It is traced.
+        It is traced by a derivative.
     """
     if type(value) is int:
         return value
@@ -208,4 +211,4 @@ def integers(value: ArrayLike, argument: str, use: str) -> int | NDArray[Any]:
             where=f"argument '{argument}' of {use}() at {user_line()}",
             fix=f"write int({argument}), or use random.uniform for floats",
         )
-    return int(array) if array.ndim == 0 else array
+    return int(array) if array.ndim == 0 and not has_examples(array) else array

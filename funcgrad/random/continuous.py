@@ -28,23 +28,23 @@ from .arguments import (
     shape_around,
     shape_of,
     shape_tuple,
-    untraced,
     wrong,
 )
+from .batched import of_examples
 from .stream import draw, shaped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias
 
-    from numpy.typing import ArrayLike, DTypeLike, NDArray
+    from numpy.typing import DTypeLike, NDArray
 
     from .arguments import Shape
     from .keys import Key
 
     Inverse: TypeAlias = Callable[[NDArray[np.uint64]], NDArray[Any]]
 
-__all__ = ["exponential", "gumbel", "laplace", "normal", "truncated_normal", "uniform"]
+__all__ = ["exponential", "gumbel", "laplace", "normal", "uniform"]
 
 _SMALL = 64  # below this many numbers, Python floats are quicker than thirty NumPy calls
 _BLOCK = 8192  # numbers at a time, so that the intermediate arrays stay in the cache
@@ -168,96 +168,17 @@ def normal(key: Key, shape: Shape = (), dtype: DTypeLike = np.float64) -> NDArra
     lengths, kind = shape_tuple(shape, "normal"), np.dtype(dtype)
     if kind.kind == "c" and kind.itemsize <= 16:
         part = np.dtype(f"f{kind.itemsize // 2}")
-        pairs = transform(draw(key, 2 * prod(lengths), "normal"), to_normal, np.dtype(np.float64))
+        words = draw(key, 2 * prod(lengths), "normal")
+        pairs = transform.bind(words, inverse=to_normal, kind=np.dtype(np.float64))
         pairs = (pairs * 0.7071067811865476).astype(part, copy=False)
-        return shaped(pairs.view(kind), lengths)
+        return shaped(complex_of.bind(pairs, kind=kind), lengths)
     kind = float_dtype(kind, "normal")
     words = draw(key, prod(lengths), "normal")
-    if words.size <= _SMALL:
+    if type(words) is np.ndarray and words.size <= _SMALL:
         out = np.array(portable.normal_quantile_floats(centred(words).tolist()), kind)
     else:
-        out = transform(words, to_normal, kind)
+        out = transform.bind(words, inverse=to_normal, kind=kind)
     return shaped(out, lengths)
-
-
-def truncated_normal(
-    key: Key,
-    lower: ArrayLike,
-    upper: ArrayLike,
-    shape: Shape | None = None,
-    dtype: DTypeLike = np.float64,
-) -> NDArray[Any]:
-    """Draw from the standard normal distribution restricted to ``[lower, upper]``.
-
-    Parameters
-    ----------
-    key : Key
-        A single key; it is used up.
-    lower, upper : array_like of float
-        Bounds, which may be infinite, but not traced.
-    shape : int or sequence of int, optional
-        Shape of the result; by default the common shape of `lower` and `upper`.
-    dtype : dtype_like, optional
-        float64, float32 or float16.
-
-    Returns
-    -------
-    ndarray of `dtype`, shape `shape`
-        A NumPy scalar if the shape is ``()``.
-
-    Raises
-    ------
-    ArgumentError
-        `key` is not a single key, or somewhere `lower` is not less than `upper`.
-    ShapeError
-        `shape` has a negative length, or the bounds do not broadcast to it.
-    DtypeError
-        `dtype` is no float dtype.
-    TracerConversionError
-        A bound is traced.
-
-    Notes
-    -----
-    By inversion between the probabilities of the bounds, taken in the left tail where both bounds
-    are positive, so it is right up to 38 standard deviations away from the mean.
-
-    Examples
-    --------
-    >>> from funcgrad import random
-    >>> weights = random.truncated_normal(random.key(0), -2.0, 2.0, (64, 10))
-    >>> bool(abs(weights).max() <= 2.0)
-    True
-    """
-    kind = float_dtype(dtype, "truncated_normal")
-    low, high = (
-        untraced(
-            bound,
-            np.float64,
-            name,
-            "truncated_normal",
-            f"write funcgrad.stop_gradient({name}), or shift and scale what fixed bounds give",
-        )
-        for bound, name in ((lower, "lower"), (upper, "upper"))
-    )
-    shapes = {"lower": low.shape, "upper": high.shape}
-    lengths = shape_around(shape, shapes, "truncated_normal")
-    if not np.all(low < high):
-        raise wrong(
-            f"got bounds out of order: lower={describe(lower)}, upper={describe(upper)}",
-            "lower",
-            "truncated_normal",
-            "give lower < upper everywhere",
-        )
-    u = opened(draw(key, prod(lengths), "truncated_normal")).reshape(lengths)
-    mirrored = low > 0.0
-    left, right = np.where(mirrored, -high, low), np.where(mirrored, -low, high)
-    start = portable.normal_cdf(left)
-    p = start + (portable.normal_cdf(right) - start) * u
-    p = np.clip(p, 5e-324, 1.0 - 2.0**-53).ravel()
-    x = portable.normal_quantile(p - 0.5, np.minimum(p, 1.0 - p)).reshape(lengths)
-    x = np.where(mirrored, -x, x).astype(kind)
-    out: NDArray[Any] = np.clip(x, low.astype(kind), high.astype(kind))
-    return out if lengths else out[()]
 
 
 def exponential(key: Key, shape: Shape = (), dtype: DTypeLike = np.float64) -> NDArray[Any]:
@@ -390,17 +311,25 @@ def to_laplace(words: NDArray[np.uint64]) -> NDArray[Any]:
     return out
 
 
+@of_examples(0)
 def transform(
     words: NDArray[np.uint64],
+    *,
     inverse: Inverse,
     kind: np.dtype[Any],
 ) -> NDArray[Any]:
     """Turn words into numbers by an inverse distribution function, block by block."""
-    out = np.empty(words.size, kind)
+    flat, out = words.reshape(-1), np.empty(words.size, kind)
     for start in range(0, words.size, _BLOCK):
         block = slice(start, start + _BLOCK)
-        out[block] = inverse(words[block])
-    return out
+        out[block] = inverse(flat[block])
+    return out.reshape(words.shape)
+
+
+@of_examples(1)
+def complex_of(pairs: NDArray[Any], *, kind: np.dtype[Any]) -> NDArray[Any]:
+    """Join each two numbers along the last axis to a complex one."""
+    return pairs.view(kind)
 
 
 def _inverse(
@@ -412,5 +341,5 @@ def _inverse(
 ) -> NDArray[Any]:
     """Draw by inversion alone: what the samplers without parameters share."""
     lengths, kind = shape_tuple(shape, use), float_dtype(dtype, use)
-    out = transform(draw(key, prod(lengths), use), inverse, kind)
+    out = transform.bind(draw(key, prod(lengths), use), inverse=inverse, kind=kind)
     return shaped(out, lengths)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from funcgrad.core.level import concrete
 from funcgrad.errors import describe
 
 from .arguments import (
@@ -24,6 +25,8 @@ from .arguments import (
     shape_tuple,
     wrong,
 )
+from .batched import of_examples
+from .philox import high_product
 from .stream import draw, shaped
 
 if TYPE_CHECKING:
@@ -156,7 +159,7 @@ def rademacher(key: Key, shape: Shape = (), dtype: DTypeLike = np.int64) -> NDAr
             "rademacher",
             "give a signed integer or float dtype, or use random.bernoulli",
         )
-    signs = (draw(key, prod(lengths), "rademacher").view(np.int64) >> 63) | 1
+    signs = (draw(key, prod(lengths), "rademacher").astype(np.int64) >> 63) | 1
     return shaped(signs.astype(kind, copy=False), lengths)
 
 
@@ -176,8 +179,8 @@ def randint(
     shape : int or sequence of int
         Shape of the result; `minval` and `maxval` broadcast to it.
     minval, maxval : int or array_like of int
-        Bounds, not traced. `maxval` is not drawn, and may be one more than the largest `dtype`
-        value.
+        Bounds, not differentiated. `maxval` is not drawn, and may be one more than the largest
+        `dtype` value.
     dtype : dtype_like, optional
         An integer dtype.
 
@@ -196,7 +199,7 @@ def randint(
     DtypeError
         `dtype` or a bound is not integer.
     TracerConversionError
-        A bound is traced.
+        A bound is traced by a derivative.
 
     Notes
     -----
@@ -213,7 +216,7 @@ def randint(
     """
     lengths, kind = shape_tuple(shape, "randint"), integer_dtype(dtype, "randint")
     low, high = integers(minval, "minval", "randint"), integers(maxval, "maxval", "randint")
-    if not np.all(np.less(low, high)):
+    if not np.all(concrete(np.less(low, high))):
         raise wrong(
             f"got minval={describe(minval)} and maxval={describe(maxval)}, "
             "between which there is no integer",
@@ -222,7 +225,8 @@ def randint(
             "give minval < maxval; maxval itself is not drawn",
         )
     limits = np.iinfo(kind)
-    if np.any(np.less(low, limits.min)) or np.any(np.greater(high, limits.max + 1)):
+    outside = np.less(low, limits.min), np.greater(high, limits.max + 1)
+    if any(np.any(concrete(where)) for where in outside):
         raise wrong(
             f"cannot fit integers from {describe(minval)} to below {describe(maxval)} into {kind}",
             "dtype",
@@ -235,49 +239,37 @@ def randint(
     words = draw(key, 2 * count, "randint").reshape(2, count)
     if isinstance(low, int) and isinstance(high, int):
         start, width = np.uint64(low % 2**64), np.uint64((high - low) % 2**64)
-        out = scale(words, width) + start
+        out = scale.bind(words, width) + start
     else:
         starts, ends = (np.broadcast_to(_word(bound), lengths).ravel() for bound in (low, high))
-        out = scale(words, ends - starts) + starts
+        out = scale.bind(words, ends - starts) + starts
     return shaped(out.astype(kind, copy=False), lengths)
 
 
-def _word(value: int | NDArray[Any]) -> NDArray[np.uint64]:
+def _word(value: Any) -> Any:
     """Return integers modulo 2**64, as uint64."""
-    if isinstance(value, np.ndarray):
-        return value.astype(np.uint64)  # wraps, as C casts between integers do
-    return np.asarray(value % 2**64, np.uint64)
+    if isinstance(value, int):
+        return np.asarray(value % 2**64, np.uint64)
+    return value.astype(np.uint64)  # wraps, as C casts between integers do
 
 
-def _high(a: NDArray[np.uint64], b: Any) -> NDArray[np.uint64]:
-    """Return the upper 64 bits of the 128-bit product of two words, by halves of 32 bits."""
-    low = np.uint64(2**32 - 1)
-    a1, a0, b1, b0 = a >> 32, a & low, b >> 32, b & low
-    out: NDArray[np.uint64]
-    if isinstance(b, np.uint64) and b1 == 0:  # the same, without the terms that are zero
-        out = (a1 * b0 + (a0 * b0 >> 32)) >> 32
-    else:
-        middle = a1 * b0 + (a0 * b0 >> 32)
-        out = a1 * b1 + (middle >> 32) + ((a0 * b1 + (middle & low)) >> 32)
-    return out
-
-
+@of_examples(2, 1)
 def scale(words: NDArray[np.uint64], width: NDArray[np.uint64] | np.uint64) -> NDArray[np.uint64]:
     """Scale random 128-bit integers to integers below `width`.
 
     Parameters
     ----------
-    words : ndarray of uint64, shape (2, n)
+    words : ndarray of uint64, shape (..., 2, n)
         High and low halves.
-    width : ndarray of uint64, shape (n,), or uint64
+    width : ndarray of uint64, shape (..., n), or uint64
         How many integers there are; 0 stands for 2**64.
 
     Returns
     -------
-    ndarray of uint64, shape (n,)
+    ndarray of uint64, shape (..., n)
         ``floor(w * width / 2**128)``.
     """
-    high, low = words
-    carried = _high(low, width)
-    out: NDArray[np.uint64] = _high(high, width) + (high * width + carried < carried)
+    high, low = words[..., 0, :], words[..., 1, :]
+    carried = high_product(low, width)
+    out: NDArray[np.uint64] = high_product(high, width) + (high * width + carried < carried)
     return out if np.all(width) else np.where(np.equal(width, 0), high, out)

@@ -5,7 +5,8 @@ One idea: who has a key can draw from it once, or make other keys of it. `key` s
 `fold_in` gives the child of a number, such as a step or the index of a layer. `stream` says how.
 
 An array of keys is a `Key`, too: its data is uint64 of shape ``(*shape, 2)``, where a single key
-has shape ``()``. Samplers take single keys; indexing, iteration and unpacking give them.
+has shape ``()``. Samplers take single keys; indexing, iteration and unpacking give them. So does
+`funcgrad.vmap`: in its function one key that holds a tracer stands for all keys of an array.
 """
 
 from __future__ import annotations
@@ -16,10 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from funcgrad.core.level import TracerBase
+from funcgrad.core.primitive import FUNCTIONS
+from funcgrad.core.zero import dtype_of
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError, describe, user_line
 
-from . import continuous, discrete, selection
-from .arguments import shape_tuple
+from . import continuous, discrete, selection, truncated
+from .arguments import shape_of, shape_tuple
+from .batched import has_examples
 from .stream import FOLD, SEED, SPLIT, BaseKey, absorb, one_key, words
 
 if TYPE_CHECKING:
@@ -191,7 +196,8 @@ def key_data(keys: Key) -> NDArray[np.uint64]:
     >>> random.key_data(random.key(0)).shape
     (2,)
     """
-    return _any_key(keys, "key_data")._data.copy()
+    out: NDArray[np.uint64] = _any_key(keys, "key_data")._data.copy()
+    return out
 
 
 def wrap_key_data(key_bits_array: ArrayLike) -> Key:
@@ -221,7 +227,7 @@ def wrap_key_data(key_bits_array: ArrayLike) -> Key:
     >>> random.wrap_key_data(random.key_data(keys)[1:3]) == keys[1:3]
     True
     """
-    data = np.asarray(key_bits_array)
+    data: Any = key_bits_array if has_examples(key_bits_array) else np.asarray(key_bits_array)
     if data.dtype != np.uint64:
         raise DtypeError(
             f"wrap_key_data() needs uint64, got {describe(key_bits_array)}",
@@ -268,22 +274,23 @@ class Key(BaseKey):
 
     def __init__(self, data: Key) -> None:
         self._data = _any_key(data, "Key")._data
-        self._used = self._children = None
+        self._used = self._children = self._source = None
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the array of keys; ``()`` for a single key."""
-        return self._data.shape[:-1]
+        shape: tuple[int, ...] = self._data.shape[:-1]
+        return shape
 
     @property
     def ndim(self) -> int:
         """Number of axes of the array of keys."""
-        return self._data.ndim - 1
+        return len(self.shape)
 
     @property
     def size(self) -> int:
         """Number of keys."""
-        return self._data.size // 2
+        return prod(self.shape)
 
     def __array__(self, dtype: object = None, copy: object = None) -> NDArray[Any]:
         raise ArgumentError(
@@ -308,8 +315,13 @@ class Key(BaseKey):
             raise _single("cannot be indexed")
         if not isinstance(index, int):
             # The slice at the end keeps the two words of a key together, also after an ellipsis.
-            index = index if isinstance(index, tuple) else (index,)
-            return _wrap(self._data[(*index, slice(None))])
+            index = (*(index if isinstance(index, tuple) else (index,)), slice(None))
+            if any(isinstance(part, TracerBase) for part in index):  # also of plain data
+                part = _wrap(FUNCTIONS[operator.getitem](self._data, index))
+            else:
+                part = _wrap(self._data[index])
+            part._used = self._used
+            return part
         # The same object each time, so that a second use of keys[0] is noticed.
         children = self._children
         if children is None:
@@ -317,18 +329,30 @@ class Key(BaseKey):
         position = index + len(self._data) if index < 0 else index
         child = children.get(position)
         if child is None:
-            child = children.setdefault(position, _wrap(self._data[index]))
+            child = _wrap(self._data[index])
+            child._used = self._used
+            child = children.setdefault(position, child)
         return child  # type: ignore[return-value]  # what _wrap made is a Key
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Key):
             return NotImplemented
-        return self.shape == other.shape and self._data.tobytes() == other._data.tobytes()
+        if self.shape != other.shape:
+            return False
+        if isinstance(self._data, TracerBase) or isinstance(other._data, TracerBase):
+            same: bool = np.all(self._data == other._data)  # type: ignore[assignment]  # traced
+            return same
+        equal: bool = self._data.tobytes() == other._data.tobytes()
+        return equal
 
     def __hash__(self) -> int:
+        if isinstance(self._data, TracerBase):
+            return hash(self._data)  # an error
         return hash((self.shape, self._data.tobytes()))
 
     def __repr__(self) -> str:
+        if isinstance(self._data, TracerBase):
+            return f"Key(shape={self.shape}, by {self._data._trace.origin})"
         if self._data.ndim == 1:
             return f"Key({_hexadecimal(self._data)})"
         rows = [_hexadecimal(row) for row in self._data.reshape(-1, 2)[:4]]
@@ -338,13 +362,22 @@ class Key(BaseKey):
     def __reduce__(self) -> tuple[object, ...]:
         return wrap_key_data, (self._data,)
 
+    def _rebox(self, content: Any) -> Key:
+        made = _wrap(content)
+        if _level(content) > _level(self._data):  # into a function that vmap runs
+            made._source = self
+            made._used = self._first_use()
+        else:  # out of it
+            made._used = self._used
+        return made
+
     split = split
     fold_in = fold_in
     clone = clone
     bits = discrete.bits
     uniform = continuous.uniform
     normal = continuous.normal
-    truncated_normal = continuous.truncated_normal
+    truncated_normal = truncated.truncated_normal
     exponential = continuous.exponential
     gumbel = continuous.gumbel
     laplace = continuous.laplace
@@ -359,13 +392,19 @@ class Key(BaseKey):
 _ROOT = np.zeros(2, np.uint64)
 
 
-def _wrap(data: NDArray[np.uint64]) -> Key:
+def _wrap(data: Any) -> Key:
     """Make a `Key` that owns `data`, without checks."""
-    data.flags.writeable = False
+    if type(data) is np.ndarray:
+        data.flags.writeable = False
     out = object.__new__(Key)
     out._data = data
-    out._used = out._children = None
+    out._used = out._children = out._source = None
     return out
+
+
+def _level(data: Any) -> int:
+    """Return the level of the transform that bits are traced by; 0 if they are plain."""
+    return data._trace.level if isinstance(data, TracerBase) else 0
 
 
 def _any_key(value: Key, use: str) -> Key:
@@ -373,9 +412,16 @@ def _any_key(value: Key, use: str) -> Key:
     return value if isinstance(value, Key) else one_key(value, use)
 
 
-def _integer(value: SupportsIndex, argument: str, use: str) -> int:
-    """Return `value` as a Python int; a bool is refused, being a slip more likely than a seed."""
+def _integer(value: SupportsIndex, argument: str, use: str) -> Any:
+    """Return `value` as a Python int; a bool is refused, being a slip more likely than a seed.
+
+    An integer that differs between the examples of vmap is returned as it is.
+    """
+    if type(value) is int:
+        return value
     try:
+        if has_examples(value) and dtype_of(value).kind in "iu" and not shape_of(value):
+            return value
         if isinstance(value, (bool, np.bool_)):
             raise TypeError
         return operator.index(value)

@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from funcgrad.core.level import TracerBase, concrete
+from funcgrad.core.primitive import FUNCTIONS
 from funcgrad.errors import ShapeError, describe, user_line
 
 from .arguments import parameter, shape_of, shape_tuple, untraced, wrong
+from .batched import of_examples
 from .continuous import to_exponential, to_gumbel, transform
 from .discrete import scale
 from .stream import draw, shaped
@@ -74,14 +77,14 @@ def permutation(key: Key, x: Any, axis: int = 0, independent: bool = False) -> A
     x = parameter(x)
     if not shape_of(x):
         (n,) = shape_tuple(x, "permutation", "x")
-        return _order(draw(key, n, "permutation"))
+        return order_of.bind(draw(key, n, "permutation"))
     shape = shape_of(x)
     axis = np.lib.array_utils.normalize_axis_index(axis, len(shape))
     n = shape[axis]
     if not independent:
-        return np.take(x, _order(draw(key, n, "permutation")), axis)
+        return _take(x, order_of.bind(draw(key, n, "permutation")), axis)
     others = shape[:axis] + shape[axis + 1 :]
-    order = _order(draw(key, prod(shape), "permutation").reshape(*others, n))
+    order = order_of.bind(draw(key, prod(shape), "permutation").reshape(*others, n))
     return np.take_along_axis(x, np.moveaxis(order, -1, axis), axis)
 
 
@@ -107,7 +110,7 @@ def choice(
         Whether an entry can be drawn more than once.
     p : array_like, shape (n,), optional
         Weights: each entry is drawn with probability ``p / sum(p)``. Equal by default; not
-        traced.
+        differentiated.
     axis : int, optional
         The axis of `a` along which its entries lie.
 
@@ -156,7 +159,9 @@ def choice(
         (n,) = shape_tuple(a, "choice", "a")
     count = prod(lengths)
     weights = None if p is None else _weights(p, n)
-    possible = n if weights is None else int(np.count_nonzero(weights))
+    possible = n
+    if not (replace or weights is None):
+        possible = min([np.count_nonzero(row) for row in _rows(weights)], default=n)
     if count and (n == 0 if replace else count > possible):
         raise wrong(
             f"cannot draw {count} of {possible} entries{'' if replace else ' without replacement'}",
@@ -166,23 +171,17 @@ def choice(
             if replace
             else "give replace=True, or draw fewer",
         )
-    index: NDArray[Any]
+    index: Any
     if replace and weights is None:
-        index = scale(draw(key, 2 * count, "choice").reshape(2, count), np.uint64(n))
+        index = scale.bind(draw(key, 2 * count, "choice").reshape(2, count), np.uint64(n))
     elif weights is None:
-        index = _order(draw(key, n, "choice"))[:count]
+        index = order_of.bind(draw(key, n, "choice"))[:count]
     elif replace:
-        total = np.cumsum(weights)
-        # u is in (0, 1], and where the sum does not grow there is nothing to find.
-        u = 1.0 - (draw(key, count, "choice") >> 11) * 2.0**-53
-        index = np.searchsorted(total, u * total[-1]) if count else np.empty(0, np.int64)
+        index = weighted.bind(draw(key, count, "choice"), weights)
     else:
-        waiting = np.full(n, np.inf)
-        times = transform(draw(key, n, "choice"), to_exponential, _FLOAT64)
-        np.divide(times, weights, waiting, where=weights > 0.0)
-        index = np.argsort(waiting, kind="stable")[:count]
+        index = weighted_order.bind(draw(key, n, "choice"), weights)[:count]
     found = shaped(index.astype(np.int64, copy=False), lengths)
-    return np.take(a, found, axis) if shape_of(a) else found
+    return _take(a, found, axis) if shape_of(a) else found
 
 
 def categorical(
@@ -263,7 +262,7 @@ def categorical(
         )
     full = lead + size if replace else size
     words = draw(key, prod(full), "categorical")
-    noisy = logits + transform(words, to_gumbel, _FLOAT64).reshape(full)
+    noisy = logits + transform.bind(words, inverse=to_gumbel, kind=_FLOAT64).reshape(full)
     if replace:
         out: NDArray[np.int64] = np.argmax(noisy, axis=axis + len(lead))
         return out
@@ -271,7 +270,14 @@ def categorical(
     return np.reshape(best, lengths)
 
 
-def _order(words: NDArray[np.uint64]) -> NDArray[np.int64]:
+def _take(a: Any, index: Any, axis: int) -> Any:
+    """Return ``np.take(a, index, axis)``, where NumPy does not ask a traced index for an answer."""
+    take = FUNCTIONS[np.take] if isinstance(index, TracerBase) else np.take
+    return take(a, index, axis)
+
+
+@of_examples(1)
+def order_of(words: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Return the indices that sort words along the last axis, equal ones by position.
 
     Words are hardly ever equal, and a sort that need not be stable takes a fifth of the time.
@@ -283,8 +289,36 @@ def _order(words: NDArray[np.uint64]) -> NDArray[np.int64]:
     return order.astype(np.int64, copy=False)
 
 
-def _weights(p: ArrayLike, n: int) -> NDArray[np.float64]:
-    """Return the weights of `choice`, checked."""
+@of_examples(1, 1)
+def weighted(words: NDArray[np.uint64], weights: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return an index for each word, shape (..., count), by weights of shape (..., n)."""
+    total = np.cumsum(weights, axis=-1)
+    # u is in (0, 1], and where the sum does not grow there is nothing to find.
+    u = 1.0 - (words >> 11) * 2.0**-53
+    if not u.size:
+        return np.empty(np.broadcast_shapes(total.shape[:-1], u.shape[:-1]) + u.shape[-1:], int)
+    wanted = u * total[..., -1:]
+    if total.ndim == 1:
+        found: NDArray[np.int64] = np.searchsorted(total, wanted)
+        return found
+    rows = np.broadcast_to(total, (*wanted.shape[:-1], total.shape[-1]))
+    out = np.empty(wanted.shape, np.int64)
+    for place in np.ndindex(wanted.shape[:-1]):
+        out[place] = np.searchsorted(rows[place], wanted[place])
+    return out
+
+
+@of_examples(1, 1)
+def weighted_order(words: NDArray[np.uint64], weights: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the indices in the order in which they are drawn, those of weight 0 last."""
+    times = transform.forward(words, inverse=to_exponential, kind=_FLOAT64)
+    waiting = np.full(np.broadcast_shapes(times.shape, weights.shape), np.inf)
+    np.divide(times, weights, waiting, where=weights > 0.0)
+    return np.argsort(waiting, axis=-1, kind="stable")
+
+
+def _weights(p: ArrayLike, n: int) -> Any:
+    """Return the weights of `choice`, checked; traced if they differ between examples."""
     fix = "write funcgrad.stop_gradient(p), or draw indices by random.categorical(key, np.log(p))"
     weights = untraced(p, np.float64, "p", "choice", fix)
     if weights.shape != (n,):
@@ -293,7 +327,8 @@ def _weights(p: ArrayLike, n: int) -> NDArray[np.float64]:
             where=f"argument 'p' of choice() at {user_line()}",
             fix="give one probability an entry, along the axis that is drawn from",
         )
-    if n and not (np.all(weights >= 0.0) and 0.0 < weights.sum() < np.inf):
+    rows = _rows(weights) if n else []
+    if not all(np.all(row >= 0.0) and 0.0 < row.sum() < np.inf for row in rows):
         raise wrong(
             f"got probabilities that are negative, not finite or all zero: p={describe(weights)}",
             "p",
@@ -301,3 +336,9 @@ def _weights(p: ArrayLike, n: int) -> NDArray[np.float64]:
             "give probabilities of at least 0, of which one is positive",
         )
     return weights
+
+
+def _rows(weights: Any) -> Any:
+    """Return the weights of each example under vmap, or else the one row of them."""
+    values = concrete(weights)
+    return values.reshape(prod(values.shape[:-1]), values.shape[-1])

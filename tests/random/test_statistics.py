@@ -180,7 +180,7 @@ def test_permutation_of_arrays() -> None:
 
 def test_equal_words_keep_their_position() -> None:
     words = np.array([[5, 1, 5, 1] * 20, range(80)], np.uint64)
-    assert_array_equal(selection._order(words), np.argsort(words, axis=-1, kind="stable"))
+    assert_array_equal(selection.order_of.bind(words), np.argsort(words, axis=-1, kind="stable"))
 
 
 def test_choice_frequencies() -> None:

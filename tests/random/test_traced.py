@@ -75,8 +75,6 @@ def test_parameters_may_be_traced(draw: Any) -> None:
 @pytest.mark.parametrize(
     ("argument", "draw"),
     [
-        ("lower of truncated_normal", lambda k, x: k.truncated_normal(-x, 2.0)),
-        ("upper of truncated_normal", lambda k, x: k.truncated_normal(0.0, x)),
         ("minval of randint", lambda k, x: k.randint(3, x, 9)),
         ("maxval of randint", lambda k, x: k.randint(3, 0, x)),
         ("p of choice", lambda k, x: k.choice(2, p=[x, 1 - x])),
