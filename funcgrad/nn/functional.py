@@ -1,8 +1,9 @@
-"""Activation functions and their relatives, under the names of ``jax.nn``.
+"""Activation functions, under the names of ``jax.nn``; convolutions and pooling, as in PyTorch.
 
-All take arrays, Python numbers and lists, keep narrow floats narrow, and neither overflow nor warn
-for arguments of any size; their derivatives stay right at the ends too. Integers become float64,
-but for `relu`. The losses that start from logits are here as well as in `funcgrad.nn.losses`.
+All activations take arrays, Python numbers and lists, keep narrow floats narrow, and neither
+overflow nor warn for arguments of any size; their derivatives stay right at the ends too. Integers
+become float64, but for `relu`. The losses that start from logits are here as well as in
+`funcgrad.nn.losses`; convolutions, pooling and `unfold` come from modules of their own.
 """
 
 from __future__ import annotations
@@ -13,17 +14,62 @@ import numpy as np
 import numpy.typing as npt
 
 from funcgrad.errors import ArgumentError, user_line
+from funcgrad.nn.adaptive import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    adaptive_max_pool3d,
+)
+from funcgrad.nn.conv import (
+    conv1d,
+    conv2d,
+    conv3d,
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+)
 from funcgrad.nn.losses import (
     sigmoid_binary_cross_entropy,
     softmax_cross_entropy,
     softmax_cross_entropy_with_integer_labels,
 )
+from funcgrad.nn.pooling import (
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool3d,
+    fold,
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
+    unfold,
+)
 from funcgrad.rules import neural
 
 __all__ = [
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+    "fold",
     "log_sigmoid",
     "log_softmax",
     "logsumexp",
+    "max_pool1d",
+    "max_pool2d",
+    "max_pool3d",
     "one_hot",
     "relu",
     "sigmoid",
@@ -35,6 +81,7 @@ __all__ = [
     "softplus",
     "swish",
     "tanh",
+    "unfold",
 ]
 
 
