@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import batching
+import convolution
 import eager
 import large
 import small
@@ -13,5 +15,9 @@ if __name__ == "__main__":
     eager.chains()
     eager.mlp()
     eager.rosenbrock()
+    batching.networks()
+    batching.gradients()
+    convolution.conv2d()
+    convolution.max_pool2d()
     large.long_chain()
     large.wide_network()

@@ -16,6 +16,7 @@ from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import ArgumentError, user_line
 from funcgrad.rules.accumulate import accumulate, in_rounds
 from funcgrad.rules.indexing import joined, settle, updated
+from funcgrad.rules.spelling import holds_tracer
 
 __all__ = ["at"]
 
@@ -81,7 +82,8 @@ class Part:
 
     def __init__(self, x: Any, index: Any):
         self.x = x
-        self.index = settle(index)
+        # Indices that differ from example to example, under vmap, are traced.
+        self.index = index if holds_tracer(index) else settle(index)
 
     def __repr__(self) -> str:
         return f"at({self.x!r})[{self.index!r}]"

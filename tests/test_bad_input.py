@@ -800,8 +800,8 @@ def test_ufunc_without_a_rule():
 
 
 def test_function_without_a_rule():
-    what, where, _ = in_grad(errors.MissingRuleError, lambda x: np.linalg.matrix_rank(x), np.eye(2))
-    assert what == "numpy.linalg.matrix_rank has no rule for traced values"
+    what, where, _ = in_grad(errors.MissingRuleError, lambda x: np.busday_count(x, x))
+    assert what == "numpy.busday_count has no rule for traced values"
     assert re.search(HERE, where)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import funcgrad as fg
+from funcgrad.scipy import special
 
 F = fg.nn.functional
 INF, NAN = np.inf, np.nan
@@ -19,6 +20,18 @@ def complex_squares(z):
 
 def masked_log_softmax(x):
     return np.log(F.softmax(x))[1]
+
+
+def reassembled(x):
+    """Row 14: the Frobenius norm of U S V."""
+    u, s, v = np.linalg.svd(x)
+    return np.linalg.norm(u @ np.diag(s) @ v)
+
+
+def from_eigenvectors(x):
+    """Row 15: of V W V'."""
+    w, v = np.linalg.eigh(x)
+    return np.sum((v * w) @ v.T * np.array([[1.0, 2.0], [4.0, 8.0]]))
 
 
 def sinc_by_hand(x):
@@ -66,6 +79,33 @@ CASES = {
         np.array([-2.0, -0.5, 0.0, 3.0]),
         [-4.0, -1.0, 0.0, 0.0],
     ),
+    "norm at 0": (np.linalg.norm, np.zeros(3), [0.0, 0.0, 0.0]),
+    "squared norm at 0": (lambda x: np.linalg.norm(x) ** 2, np.zeros(3), [0.0, 0.0, 0.0]),
+    "repeated singular values": (
+        reassembled,
+        np.diag([2.0, 2.0, 5.0]),
+        np.diag([2.0, 2.0, 5.0]) / np.sqrt(33.0),
+    ),
+    "repeated eigenvalues": (from_eigenvectors, 3.0 * np.eye(2), [[1.0, 3.0], [3.0, 8.0]]),
+    "det of a singular matrix": (
+        np.linalg.det,
+        np.array([[2.0, 1.0], [4.0, 2.0]]),
+        [[2.0, -4.0], [-1.0, 2.0]],
+    ),
+    "det of a matrix of rank 1": (np.linalg.det, np.ones((3, 3)), np.zeros((3, 3))),
+    "nuclear norm at 0": (lambda x: np.linalg.norm(x, "nuc"), np.zeros((2, 2)), np.zeros((2, 2))),
+    "scipy's logsumexp of -inf": (special.logsumexp, np.full(3, -INF), np.full(3, 1 / 3)),
+    "scipy's log of softmax": (
+        lambda x: np.log(special.softmax(x))[1],
+        np.array([0.0, 900.0]),
+        [0.0, 0.0],
+    ),
+    "scipy's log_softmax": (
+        lambda x: special.log_softmax(x)[1],
+        np.array([0.0, 900.0]),
+        [0.0, 0.0],
+    ),
+    "median of an even number": (np.median, np.array([4.0, 1.0, 3.0, 2.0]), [0, 0, 0.5, 0.5]),
     "float64 by default": (lambda x: (1.0 + x) - 1.0, 1e-9, 1.0),
 }
 
@@ -110,6 +150,8 @@ def test_reverse_inside_forward(case):
         assert np.all(np.isfinite(dot))
 
 
+# Of a repeated eigenvalue the second derivative is undefined, and said to be.
+@pytest.mark.filterwarnings("ignore::funcgrad.errors.RepeatedValueWarning")
 def test_forward_inside_reverse(case):
     f, x, want = case
     for v in directions(x):

@@ -354,6 +354,38 @@ def cross_entropy_of_a_surer_mistake():
     return [value, slope], [1000.0, [1.0, -1.0]]
 
 
+@fault("C29")
+def tied_maxima_share():
+    x = np.ones((1, 1, 2, 2))
+    return total_grad(lambda v: F.max_pool2d(v, 2), x), np.full((1, 1, 2, 2), 0.25)
+
+
+@fault("C30")
+def convolution_pads():
+    x, w = np.ones((1, 1, 3, 3)), np.ones((1, 1, 3, 3))
+    return F.conv2d(x, w, padding=1)[0, 0], [[4.0, 6.0, 4.0], [6.0, 9.0, 6.0], [4.0, 6.0, 4.0]]
+
+
+@fault("C31")
+def pairs_are_height_and_width():
+    x, w = np.ones((1, 1, 4, 6)), np.ones((1, 1, 3, 2))
+    return (
+        [
+            F.conv2d(x, w).shape,
+            F.conv2d(x, w, stride=(1, 2)).shape,
+            F.max_pool2d(x, (3, 2), 1).shape,
+        ],
+        [(1, 1, 2, 5), (1, 1, 2, 3), (1, 1, 2, 5)],
+    )
+
+
+@fault("C32")
+def bias_goes_to_its_output():
+    x, w = np.ones((2, 1, 3, 3)), np.ones((2, 1, 2, 2))
+    out = F.conv2d(x, w, np.array([1.0, 2.0]))
+    return [out[:, 0], out[:, 1]], [np.full((2, 2, 2), 5.0), np.full((2, 2, 2), 6.0)]
+
+
 @fault("C35")
 def first_step_of_adam():
     opt = fg.optim.adam(0.01)

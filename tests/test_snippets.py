@@ -5,11 +5,16 @@ the first derivative is central differences of the snippet itself; for the secon
 differences of its gradient.
 """
 
+import contextlib
+
 import numpy as np
 import pytest
+import scipy.special
 
 import funcgrad as fg
 import funcgrad.numpy as fnp
+from funcgrad.errors import TracerConversionError
+from funcgrad.scipy import special
 
 A = np.array([[0.9, 0.3, -0.4], [0.2, 1.1, 0.6], [-0.5, 0.7, 1.3]])
 W = np.array([[0.3, -1.2, 0.8], [0.5, 0.1, -0.7], [1.1, 0.4, 0.2]])
@@ -49,7 +54,33 @@ SNIPPETS = {
     "zeros_like + x": lambda x: np.sum((np.zeros_like(x) + x) ** 2),
     "fancy indexing": lambda x: np.sum(x[[0, 0, 2], [1, 1, 0]] ** 2),
     "zeros, then assignment": lambda x: filled(x),
+    "inv": lambda x: np.sum(np.linalg.inv(x) * W),
+    "solve": lambda x: np.sum(np.linalg.solve(x, W[0] * x[0])),
+    "det": lambda x: np.linalg.det(x),
+    "cholesky": lambda x: np.sum(np.linalg.cholesky(x @ x.T) * W),
+    "norm": lambda x: np.linalg.norm(x) + np.sum(np.linalg.norm(x, axis=1) * W[0]),
+    "eigvalsh": lambda x: np.linalg.eigvalsh(x @ x.T)[1],
+    "svdvals": lambda x: np.sum(np.linalg.svdvals(x)[:2] * W[0, :2]),
+    "fft": lambda x: np.sum(np.abs(np.fft.fft(x)) ** 2 * W),
+    "sort": lambda x: np.sum(np.sort(x, axis=None)[:4] ** 2),
+    "interp": lambda x: np.sum(
+        np.interp(x, [-1.0, 0.15, 0.65, 2.0], W[0, 0] * x[0, 0] * np.arange(4.0))
+    ),
+    "trapezoid": lambda x: np.sum(np.trapezoid(x**2, axis=0)),
+    "gammaln": lambda x: np.sum(scipy.special.gammaln(x**2 + 0.5) * W),
+    "erf": lambda x: np.sum(scipy.special.erf(x) * W),
+    "logsumexp": lambda x: np.sum(special.logsumexp(x, axis=0) * W[0]),
+    "median": lambda x: np.median(x) ** 2 + np.sum(np.median(x, axis=0) ** 2),
+    "percentile": lambda x: np.sum(np.percentile(x, [20.0, 70.0], axis=1) ** 2),
+    "convolve": lambda x: np.sum(np.convolve(x[0], x[1]) ** 2),
+    "kron": lambda x: np.sum(np.kron(x, W) ** 2),
+    "polyval": lambda x: np.sum(np.polyval(x[0], x[1]) * W[0]),
+    "cross": lambda x: np.sum(np.cross(x[0], x[1]) * x[2]),
+    "vectorize": lambda x: np.sum(fnp.vectorize(lambda a: a * a if a > 0 else -a)(x) * W),
+    "apply_along_axis": lambda x: np.sum(np.apply_along_axis(lambda r: r * r[0], 1, x) * W),
 }
+# A function that branches on elements cannot do it for many examples at once.
+BRANCHING = {"vectorize"}
 
 
 def copied(x):
@@ -123,3 +154,41 @@ def test_grad_of_grad(snippet, direction):
 
     want = differences(fg.grad(snippet), A, direction)
     np.testing.assert_allclose(fg.grad(slope)(A), want, rtol=1e-5, atol=1e-7)
+
+
+@pytest.fixture
+def examples():
+    return np.stack([A, 1.1 * A + 0.01 * W])
+
+
+def unless_branching(request):
+    if request.node.callspec.params["snippet"] in BRANCHING:
+        return pytest.raises(TracerConversionError, match="truth value")
+    return contextlib.nullcontext()
+
+
+def test_vmap(snippet, examples, request):
+    with unless_branching(request):
+        got = fg.vmap(snippet)(examples)
+        np.testing.assert_allclose(got, [snippet(x) for x in examples], rtol=1e-12)
+
+
+def test_vmap_of_grad(snippet, examples, request):
+    with unless_branching(request):
+        got = fg.vmap(fg.grad(snippet))(examples)
+        want = [fg.grad(snippet)(x) for x in examples]
+        np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-13)
+
+
+def test_grad_of_vmap(snippet, examples, request):
+    with unless_branching(request):
+        got = fg.grad(lambda xs: np.sum(fg.vmap(snippet)(xs) * W[0, :2]))(examples)
+        want = [w * fg.grad(snippet)(x) for w, x in zip(W[0], examples, strict=False)]
+        np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-13)
+
+
+def test_vmap_of_jvp(snippet, examples, direction, request):
+    with unless_branching(request):
+        got = fg.vmap(lambda x: fg.jvp(snippet, (x,), (direction,))[1])(examples)
+        want = [fg.jvp(snippet, (x,), (direction,))[1] for x in examples]
+        np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-13)

@@ -27,7 +27,8 @@ ARROWS = {
     "transforms": {"core", "tree", "errors", "typing"},  # never rules: no primitive by name
     "staging": {"transforms", "core", "tree", "errors", "typing"},
     "numpy": {"rules", "core", "errors", "typing"},
-    "scipy": {"rules", "core", "errors", "typing"},
+    # `integrate` and `ndimage` differentiate the user's function, or a formula, by transforms.
+    "scipy": {"rules", "transforms", "core", "tree", "errors", "typing"},
     "random": {"rules", "core", "tree", "errors", "typing"},
     "indexed": {"rules", "core", "errors", "typing"},
     "control": {"transforms", "staging", "core", "tree", "errors", "typing"},
@@ -39,7 +40,12 @@ ARROWS = {
     "serialize": None,
 }
 # Primitives with a rule of their own that losses and layers are made of; NumPy has no such names.
-EXCEPTIONS = {("nn", "funcgrad.rules.neural"), ("nn", "funcgrad.rules.entropy")}
+EXCEPTIONS = {
+    ("nn", "funcgrad.rules.conv"),
+    ("nn", "funcgrad.rules.entropy"),
+    ("nn", "funcgrad.rules.neural"),
+    ("nn", "funcgrad.rules.pooling"),
+}
 
 
 def part_of(path):

@@ -1,8 +1,9 @@
 """NumPy's namespace for traced code: ``import funcgrad.numpy as fnp``.
 
 Plain NumPy functions take traced values, with no import of ours. Some cannot: `numpy.array` of a
-list with traced values in it, or `numpy.zeros`, which sees no argument that is traced. Those are
-replaced here; every other name is NumPy's own object, so ``fnp.sin is np.sin``.
+list with traced values in it, `numpy.zeros`, which sees no argument that is traced, or
+`numpy.vectorize`, which makes Python objects of its arguments. Those are replaced here; every
+other name is NumPy's own object, so ``fnp.sin is np.sin``.
 
 Inside a transform the creation functions return arrays that can be assigned traced values
 (``y = fnp.zeros(3); y[0] = x``); outside they return what NumPy's do.
@@ -42,6 +43,7 @@ from funcgrad.numpy.nested import (
     asfortranarray,
     isscalar,
 )
+from funcgrad.numpy.vectorized import frompyfunc, kaiser, vectorize
 
 # What is replaced; other names are looked up in NumPy when they are asked for.
 __all__ = [
@@ -57,17 +59,20 @@ __all__ = [
     "empty",
     "empty_like",
     "eye",
+    "frompyfunc",
     "full",
     "full_like",
     "geomspace",
     "identity",
     "isscalar",
+    "kaiser",
     "linspace",
     "logspace",
     "ones",
     "ones_like",
     "r_",
     "tri",
+    "vectorize",
     "zeros",
     "zeros_like",
 ]

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from funcgrad.core.constant import assignable
-from funcgrad.rules.creation import filled
+from funcgrad.rules import creation
 from funcgrad.rules.spelling import holds_tracer
 
 __all__ = [
@@ -128,7 +128,30 @@ def full(
     """
     if not holds_tracer(fill_value):
         return assignable(np.full(shape, fill_value, dtype, order, **kwargs))
-    return filled(fill_value, shape, dtype, order)
+    return creation.filled(fill_value, shape, dtype, order)
+
+
+def full_like(a: Any, fill_value: Any, *args: Any, **kwargs: Any) -> Any:
+    """Make an array like another of one value, which may be traced.
+
+    Parameters
+    ----------
+    a, fill_value, *args, **kwargs
+        As for `numpy.full_like`.
+
+    Returns
+    -------
+    ndarray
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import funcgrad as fg
+    >>> import funcgrad.numpy as fnp
+    >>> fg.grad(lambda x: fnp.full_like(np.zeros((2, 3)), x).sum())(1.0)
+    6.0
+    """
+    return creation.full_like(a, fill_value, *args, **kwargs)
 
 
 def eye(
@@ -224,7 +247,6 @@ def _assignable(name: str) -> Any:
 
 copy = _assignable("copy")
 empty_like = _assignable("empty_like")
-full_like = _assignable("full_like")
 geomspace = _assignable("geomspace")
 linspace = _assignable("linspace")
 logspace = _assignable("logspace")

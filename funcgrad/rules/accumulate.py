@@ -7,16 +7,19 @@ rounds, in each of which every element is named once; nearly always there is one
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from funcgrad.core.batch import count_examples, full_batch
 from funcgrad.core.convert import zeros_like
-from funcgrad.core.level import TracerBase, concrete
-from funcgrad.core.primitive import FUNCTIONS, Sample, primitive
+from funcgrad.core.level import TracerBase, concrete, detached
+from funcgrad.core.primitive import FUNCTIONS, Primitive, Sample, primitive
 from funcgrad.core.zero import dtype_of, shape_of
-from funcgrad.errors import DtypeError, user_line
+from funcgrad.errors import DtypeError, MissingRuleError, user_line
+from funcgrad.rules.gathering import gather_add, positions_of, read_at, write_at
 from funcgrad.rules.indexing import (
     joined,
     place,
@@ -25,10 +28,28 @@ from funcgrad.rules.indexing import (
     settle,
     updated,
 )
+from funcgrad.rules.spelling import holds_tracer
 
 __all__ = ["accumulate", "in_rounds"]
 
 # The primitives
+
+
+def _batched(made: Primitive) -> None:
+    """Give an update its batching rule: by positions among all elements of an example."""
+
+    @made.def_batch
+    def update_batch(args: Any, batched: Any, *, index: Any) -> Any:
+        x, value = args
+        size = count_examples(args, batched)
+        x = full_batch(x, batched[0], size)
+        shape = shape_of(x)
+        positions = place(shape[1:], index)
+        if batched[1]:  # with all the axes of the part, so that the examples stay in front
+            missing = positions.ndim - len(shape_of(value)) + 1
+            value = np.reshape(value, (size, *(1,) * missing, *shape_of(value)[1:]))
+        rows = np.reshape(x, (size, math.prod(shape[1:])))
+        return np.reshape(made.bind(rows, value, index=(slice(None), positions)), shape)
 
 
 @primitive()
@@ -63,6 +84,9 @@ def index_add_vjp(primals, out, *, index):
     return index_add_pullback_x, index_add_pullback_value
 
 
+_batched(index_add)
+
+
 def _added(x, value, index):
     return index_add.bind(x, value, index=settle(index))
 
@@ -86,20 +110,20 @@ def _extreme(ufunc, name):
 
     def shares(primals, out, index):
         """Who attained the result, and how many did: they share evenly."""
-        x, value = map(concrete, primals)
-        out = concrete(out)
-        at = out[index]
+        x, value = map(detached, primals)
+        out = detached(out)
+        at = read(out, index)
         x_took = np.equal(x, out) | np.isnan(out)
         value_took = np.equal(value, at) | np.isnan(at)
-        count = x_took.astype(out.dtype)
-        np.add.at(count, index, value_took)
+        dtype = dtype_of(out)
+        count = index_add.bind(x_took.astype(dtype), value_took.astype(dtype), index=index)
         return x_took, value_took, count
 
     @made.def_jvp
     def extreme_jvp(primals, tangents, out, *, index):
         x_dot, value_dot = tangents
         x_took, value_took, count = shares(primals, out, index)
-        out_dot = np.zeros_like(concrete(out)) if x_dot is None else np.where(x_took, x_dot, 0)
+        out_dot = np.zeros_like(detached(out)) if x_dot is None else np.where(x_took, x_dot, 0)
         if value_dot is not None:
             out_dot = index_add.bind(out_dot, np.where(value_took, value_dot, 0), index=index)
         return out_dot / count
@@ -116,6 +140,8 @@ def _extreme(ufunc, name):
             return np.where(value_took, share, 0)
 
         return extreme_pullback_x, extreme_pullback_value
+
+    _batched(made)
 
     def bound(x, value, index):
         return made.bind(x, value, index=settle(index))
@@ -155,6 +181,8 @@ def accumulate(ufunc: np.ufunc, x: Any, index: Any, value: Any, *, unique: bool 
         The caller knows that `index` names no element twice.
     """
     value = joined(value)
+    if holds_tracer(index):
+        return _accumulate_at(ufunc, x, index, value, unique)
     index = settle(index)
     primitive = _PRIMITIVES.get(ufunc)
     if ufunc is np.subtract:
@@ -175,6 +203,8 @@ def in_rounds(
     operate: Callable[..., Any], x: Any, index: Any, *values: Any, unique: bool = False
 ) -> Any:
     """Return a copy of `x` with ``operate(x[index], *values)`` at `index`, as often as named."""
+    if holds_tracer(index):
+        return _in_one_round(operate, x, index, values, unique)
     index = settle(index)
     if unique or not repeats(index):
         return updated(x, operate(x[index], *values), index)
@@ -194,6 +224,39 @@ def in_rounds(
         now = np.flatnonzero(rank == number)
         y = updated(y, operate(y[flat[now]], *(value[now] for value in spread)), flat[now])
     return np.reshape(y, shape)
+
+
+def _accumulate_at(ufunc: np.ufunc, x: Any, index: Any, value: Any, unique: bool) -> Any:
+    """Do as `accumulate` for an index that differs from example to example."""
+    if ufunc in (np.add, np.subtract):
+        _check_cast(ufunc, x, value if hasattr(value, "dtype") else np.asarray(value)[()])
+        value = np.negative(value) if ufunc is np.subtract else value
+        shape, positions = shape_of(x), positions_of(shape_of(x), index)
+        value = np.broadcast_to(value, shape_of(positions))
+        added = gather_add.bind(value, positions, size=math.prod(shape))
+        return x + np.reshape(added, shape)
+
+    def operate(part: Any, operand: Any) -> Any:
+        return ufunc(part, operand)
+
+    return _in_one_round(operate, x, index, (value,), unique)
+
+
+def _in_one_round(
+    operate: Callable[..., Any], x: Any, index: Any, values: tuple[Any, ...], unique: bool
+) -> Any:
+    """Do as `in_rounds` for an index that differs from example to example, and names none twice."""
+    if not unique:
+        positions = positions_of(shape_of(x), index)
+        rows = np.reshape(concrete(positions), (-1, math.prod(shape_of(positions))))
+        if not np.all(np.diff(np.sort(rows, axis=1), axis=1)):
+            raise MissingRuleError(
+                "an index that differs from example to example names an element twice, and only "
+                "sums have a rule for that",
+                where=user_line(),
+                fix="update with .add, or name each element once",
+            )
+    return write_at(x, operate(read_at(x, index), *values), index)
 
 
 def _check_cast(ufunc: np.ufunc, x: Any, value: Any) -> None:

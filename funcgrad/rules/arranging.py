@@ -1,24 +1,25 @@
 """Arranging: elements picked, repeated, reversed or shifted along axes.
 
-All linear. What picks elements by a static pattern of indices (`repeat`, `pad`, `insert` ...) has
-as its transpose a sum over the places that each element went to; `sum_groups` computes such sums,
-and `repeat` is in turn its transpose, so derivatives of any order stay within this file.
+All linear. What picks elements by a static pattern of indices (`repeat`, `insert`, `numpy.pad` ...)
+has as its transpose a sum over the places that each element went to; `sum_groups` computes such
+sums, and `repeat` is in turn its transpose, so derivatives of any order stay within these two.
 """
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from funcgrad.core.dispatch import missing
+from funcgrad.core.batch import along, count_examples, full_batch, ndim_of, shift
 from funcgrad.core.primitive import Sample, overrides, primitive
-from funcgrad.core.zero import dtype_of, shape_of
+from funcgrad.core.zero import shape_of
 from funcgrad.rules.families import linear
-from funcgrad.rules.spelling import array_of, holds_tracer
+from funcgrad.rules.spelling import array_of
 
-__all__: list[str] = []
+__all__ = ["untake"]
 
 # Reversed, turned, shifted
 
@@ -35,6 +36,12 @@ def flip_vjp(primals, out, *, axis):
         return np.flip(out_bar, axis)
 
     return flip_pullback
+
+
+@flip.def_batch
+def flip_batch(args, batched, *, axis):
+    (m,) = args
+    return flip.bind(m, axis=shift(axis, len(shape_of(m)) - 1))
 
 
 @flip.def_samples
@@ -83,6 +90,12 @@ def rot90_vjp(primals, out, *, k, axes):
     return rot90_pullback
 
 
+@rot90.def_batch
+def rot90_batch(args, batched, *, k, axes):
+    (m,) = args
+    return rot90.bind(m, k=k, axes=shift(tuple(axes), len(shape_of(m)) - 1))
+
+
 @rot90.def_samples
 def rot90_samples(rng):
     x = rng.normal(size=(2, 3))
@@ -105,6 +118,19 @@ def roll_vjp(primals, out, *, shift, axis):
         return np.roll(out_bar, back, axis)
 
     return roll_pullback
+
+
+@roll.def_batch
+def roll_batch(args, batched, *, shift, axis):
+    (a,) = args
+    size, *shape = shape_of(a)
+    if axis is None:
+        rolled = roll.bind(np.reshape(a, (size, prod(shape))), shift=shift, axis=1)
+        return np.reshape(rolled, (size, *shape))
+    # An axis may come twice.
+    axes = axis if np.iterable(axis) else (axis,)
+    places = tuple([normalize_axis_index(place, len(shape)) + 1 for place in axes])
+    return roll.bind(a, shift=shift, axis=places)
 
 
 @roll.def_samples
@@ -155,6 +181,9 @@ def repeat_vjp(primals, out, *, repeats, axis):
     return repeat_pullback
 
 
+along(repeat)
+
+
 @repeat.def_samples
 def repeat_samples(rng):
     x = rng.normal(size=(2, 3))
@@ -189,6 +218,9 @@ def sum_groups_vjp(primals, out, *, counts, axis):
         return repeat.bind(out_bar, repeats=counts, axis=axis)
 
     return sum_groups_pullback
+
+
+along(sum_groups)
 
 
 @sum_groups.def_samples
@@ -232,6 +264,16 @@ def tile_vjp(primals, out, *, reps):
     return tile_pullback
 
 
+@tile.def_batch
+def tile_batch(args, batched, *, reps):
+    (a,) = args
+    size, *shape = shape_of(a)
+    reps = tuple(reps) if np.ndim(reps) else (reps,)
+    ndim = max(len(reps), len(shape))
+    a = np.reshape(a, (size, *(1,) * (ndim - len(shape)), *shape))
+    return tile.bind(a, reps=(1,) * (1 + ndim - len(reps)) + reps)
+
+
 @tile.def_samples
 def tile_samples(rng):
     x = rng.normal(size=(2, 3))
@@ -241,102 +283,6 @@ def tile_samples(rng):
     yield Sample(x, np.array([3, 2]))
     yield Sample(np.float64(1.5), (2, 2))
     yield Sample(x, 1)
-
-
-# Padded. NumPy pads axis by axis, the corners from what was padded before.
-
-_BY_INDEX = ("edge", "reflect", "symmetric", "wrap")
-
-
-@primitive(linear, name="pad")
-def pad_axes(array, *, pad_width, mode, options):
-    """Put elements around: constants, or copies of the array's own by a pattern of indices."""
-    return np.pad(array, pad_width, mode, **options)
-
-
-@pad_axes.def_jvp
-def pad_axes_jvp(primals, tangents, out, *, pad_width, mode, options):
-    if mode in _BY_INDEX:
-        return pad_axes.bind(tangents[0], pad_width=pad_width, mode=mode, options=options)
-    return np.pad(tangents[0], pad_width)
-
-
-@pad_axes.def_vjp
-def pad_axes_vjp(primals, out, *, pad_width, mode, options):
-    shape = shape_of(primals[0])
-
-    def pad_pullback(out_bar):
-        if mode not in _BY_INDEX:
-            middle = tuple(
-                slice(low, low + n) for (low, _), n in zip(pad_width, shape, strict=True)
-            )
-            return out_bar[middle] if middle else out_bar
-        for axis, pair in enumerate(pad_width):
-            if pair != (0, 0):
-                index = np.pad(np.arange(shape[axis]), (pair,), mode, **options)
-                out_bar = untake(out_bar, index, shape[axis], axis)
-        return out_bar
-
-    return pad_pullback
-
-
-@pad_axes.def_call(np.pad)
-def pad(array, pad_width, mode="constant", **kwargs):
-    """Put elements around an array."""
-    if callable(mode) or mode not in ("constant", "empty", *_BY_INDEX):
-        raise missing(f"numpy.pad with mode={mode!r}", (array,))
-    if kwargs.get("reflect_type", "even") != "even":
-        raise missing("numpy.pad with reflect_type='odd'", (array,))
-    pairs = _pairs(pad_width, len(shape_of(array)))
-    if not pairs:
-        return np.copy(array)
-    values = kwargs.get("constant_values", 0)
-    if mode == "constant" and holds_tracer(values):
-        return _pad_traced(array, pairs, values)
-    return pad_axes.bind(array, pad_width=pairs, mode=mode, options=kwargs)
-
-
-def _pairs(pad_width: Any, ndim: int) -> tuple[tuple[int, int], ...]:
-    if isinstance(pad_width, dict):  # from NumPy 2.3 on: axis -> width or pair
-        found = [(0, 0)] * ndim
-        for axis, width in pad_width.items():
-            found[axis] = (width, width) if isinstance(width, int) else tuple(width)
-        return tuple(found)
-    widths = np.asarray(pad_width)
-    if widths.dtype.kind != "i":
-        raise TypeError("`pad_width` must be of integral type.")
-    return tuple((int(low), int(high)) for low, high in np.broadcast_to(widths, (ndim, 2)))
-
-
-def _pad_traced(array: Any, pairs: Any, values: Any) -> Any:
-    dtype = dtype_of(array)
-    values = np.broadcast_to(array_of(values), (len(pairs), 2))
-    for axis, pair in enumerate(pairs):
-        shape = shape_of(array)
-        low, high = (
-            np.broadcast_to(
-                values[axis, side].astype(dtype), (*shape[:axis], pair[side], *shape[axis + 1 :])
-            )
-            for side in (0, 1)
-        )
-        array = np.concatenate((low, array, high), axis=axis)
-    return array
-
-
-@pad_axes.def_samples
-def pad_samples(rng):
-    x = rng.normal(size=(3, 4))
-    yield Sample(x, 2)
-    yield Sample(x, (1, 2), constant_values=1.5)
-    yield Sample(x, ((0, 1), (2, 0)), mode="constant", constant_values=((1.0, 2.0), (3.0, 4.0)))
-    yield Sample(x, ((1,), (2,)))
-    for mode in _BY_INDEX:
-        yield Sample(x, ((1, 2), (0, 3)), mode=mode)
-        yield Sample(x, ((7, 0), (0, 9)), mode=mode)
-    yield Sample(rng.normal(size=(1, 2)), 3, mode="reflect")
-    yield Sample(rng.normal(size=(0, 2)), ((1, 1), (0, 0)))
-    yield Sample(np.array(1.5), 2)
-    yield Sample(x, 0, mode="wrap")
 
 
 # Inserted, deleted
@@ -368,6 +314,9 @@ def delete_vjp(primals, out, *, obj, axis):
         return untake(out_bar, kept, n, axis)
 
     return delete_pullback
+
+
+along(delete)
 
 
 @delete.def_samples
@@ -410,6 +359,21 @@ def insert_into_vjp(primals, out, *, obj, axis):
         return np.reshape(untake(picked, source[places], size, 0), shape)
 
     return arr_pullback, values_pullback
+
+
+@insert_into.def_batch
+def insert_into_batch(args, batched, *, obj, axis):
+    arr, values = args
+    n, own = map(ndim_of, args, batched)
+    lead, shape = shape_of(values)[: batched[1]], shape_of(values)[batched[1] :]
+    if own < n:
+        values = np.reshape(values, (*lead, *(1,) * (n - own), *shape))
+    if not isinstance(obj, slice) and np.ndim(obj) == 0:
+        # NumPy takes the values for one place as those for several, but for the order of axes.
+        values = np.moveaxis(values, batched[1], axis + batched[1])
+        obj = [obj]
+    arr = full_batch(arr, batched[0], count_examples(args, batched))
+    return insert_into.bind(arr, values, obj=obj, axis=axis + 1)
 
 
 @insert_into.def_call(np.insert)

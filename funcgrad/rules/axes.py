@@ -15,12 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.primitive import store
+from funcgrad.core.batch import count_examples, full_batch, loop, ndim_of, shift
+from funcgrad.core.primitive import Primitive, store
 from funcgrad.core.zero import dtype_of, shape_of
 
 __all__ = [
     "NOT_GIVEN",
     "axes_of",
+    "batch_reduction",
     "cast",
     "count",
     "finish",
@@ -145,6 +147,27 @@ def parts(primals: Sequence[Any]) -> tuple[Any, Any, Any]:
     if len(primals) == 1:
         return primals[0], True, None
     return primals[0], primals[1], primals[2] if len(primals) > 2 else None
+
+
+def batch_reduction(made: Primitive) -> None:
+    """Give a reduction its batching rule: the axes move on by one."""
+
+    def reduction_batch(args: Any, batched: Any, **params: Any) -> Any:
+        if len(args) > 2 and batched[2]:  # NumPy takes one starting value for all
+            return loop(made.bind, args, batched, params)
+        args = list(args)
+        size = count_examples(args, batched)
+        ndim = ndim_of(args[0], batched[0])
+        args[0] = full_batch(args[0], batched[0], size)
+        if len(args) > 1 and batched[1]:
+            mask, lack = args[1], ndim - ndim_of(args[1], True)
+            args[1] = np.reshape(mask, (size, *(1,) * lack, *shape_of(mask)[1:]))
+        # NumPy lets axis=0 pass for a scalar.
+        axis = params.pop("axis")
+        axis = () if ndim == 0 else shift(axis, ndim)
+        return made.bind(*args, axis=axis, **params)
+
+    made.def_batch(reduction_batch)
 
 
 def finish(result: Any, out: Any) -> Any:

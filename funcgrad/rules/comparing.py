@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from funcgrad.core.batch import broadcasting
 from funcgrad.core.elementwise import Elementwise, elementwise
 from funcgrad.core.primitive import Sample, overrides, primitive, store
 from funcgrad.core.zero import dtype_of
@@ -255,6 +256,7 @@ def round_(a, *, decimals=0, out=None):
 
 
 round_.not_differentiable("piecewise constant")
+broadcasting(round_)
 
 
 @round_.def_samples
@@ -273,6 +275,7 @@ def fix(x, *, out=None):
 
 
 fix.not_differentiable("piecewise constant")
+broadcasting(fix)
 
 
 @fix.def_samples

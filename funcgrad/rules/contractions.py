@@ -7,15 +7,18 @@ that are these by another name are in `linalg.py`.
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 
+from funcgrad.core.batch import align, ndim_of, shift
 from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import dtype_of, fit, shape_of
 from funcgrad.rules.families import multilinear
 from funcgrad.rules.matmul import (
     as_arrays,
+    batched_matmul,
     conj,
     contract,
     matmul_pullbacks,
@@ -24,6 +27,40 @@ from funcgrad.rules.matmul import (
 )
 
 __all__: list[str] = []
+
+
+def _each_by_scalar(args: Any, batched: Any) -> Any:
+    """Multiply examples, where of each pair one is a scalar."""
+    x, y = align(args, batched)
+    return x * y
+
+
+def _contraction(args: Any, batched: Any, axes_a: Any, axes_b: Any) -> Any:
+    """Sum over pairs of axes of each example, counted from the front in one of them."""
+    a, b = args
+    if not batched[1]:
+        return np.tensordot(solid(a), solid(b), (shift(axes_a, len(shape_of(a)) - 1), axes_b))
+    n_a, n_b = ndim_of(a, batched[0]), ndim_of(b, True)
+    free_a = [axis for axis in range(n_a) if axis not in axes_a]
+    if not batched[0]:
+        # The axes of examples and of `b` come first, and have to change places with those of `a`.
+        out = np.tensordot(solid(b), solid(a), (shift(axes_b, n_b), axes_a))
+        count = len(free_a)
+        return np.moveaxis(out, range(-count, 0), range(1, count + 1)) if count else out
+    free_b = [axis for axis in range(n_b) if axis not in axes_b]
+    shape_a, shape_b = shape_of(a)[1:], shape_of(b)[1:]
+    if [shape_a[axis] for axis in axes_a] != [shape_b[axis] for axis in axes_b]:
+        raise ValueError("shape-mismatch for sum")
+    sizes_a, sizes_b = [shape_a[axis] for axis in free_a], [shape_b[axis] for axis in free_b]
+    size, summed = len(a), prod(shape_a[axis] for axis in axes_a)
+    # As products of matrices; without free axes they are vectors.
+    a = np.transpose(a, (0, *shift((*free_a, *axes_a), n_a)))
+    a = np.reshape(a, (size, *([prod(sizes_a)] if free_a else ()), summed))
+    b = np.transpose(b, (0, *shift((*axes_b, *free_b), n_b)))
+    b = np.reshape(b, (size, summed, *([prod(sizes_b)] if free_b else ())))
+    out = batched_matmul(a, b, batched)
+    shape = (size, *sizes_a, *sizes_b)
+    return out if shape_of(out) == shape else np.reshape(out, shape)
 
 
 @primitive(multilinear, overrides=(np.dot,), canonical=as_arrays)
@@ -41,6 +78,16 @@ def dot_vjp(primals, out):
     if n_b <= 2 or n_a == 1:
         return matmul_pullbacks(a, b)
     return contraction_pullbacks(a, b, (n_a - 1,), (n_b - 2,))
+
+
+@dot.def_batch
+def dot_batch(args, batched):
+    n_a, n_b = map(ndim_of, args, batched)
+    if n_a == 0 or n_b == 0:
+        return _each_by_scalar(args, batched)
+    if n_b <= 2 or n_a == 1:
+        return batched_matmul(*args, batched)
+    return _contraction(args, batched, (n_a - 1,), (n_b - 2,))
 
 
 @dot.def_samples
@@ -81,6 +128,14 @@ def inner_vjp(primals, out):
     return contraction_pullbacks(a, b, (n_a - 1,), (n_b - 1,))
 
 
+@inner.def_batch
+def inner_batch(args, batched):
+    n_a, n_b = map(ndim_of, args, batched)
+    if n_a == 0 or n_b == 0:
+        return _each_by_scalar(args, batched)
+    return _contraction(args, batched, (n_a - 1,), (n_b - 1,))
+
+
 @inner.def_samples
 def inner_samples(rng):
     for shape_a, shape_b in (
@@ -114,14 +169,20 @@ def tensordot(a, b, *, axes=2):
 @tensordot.def_vjp
 def tensordot_vjp(primals, out, *, axes):
     a, b = primals
-    n_a, n_b = len(shape_of(a)), len(shape_of(b))
-    if isinstance(axes, tuple):
-        axes_a, axes_b = (axis if isinstance(axis, tuple) else (axis,) for axis in axes)
-        axes_a = tuple(axis % n_a for axis in axes_a)
-        axes_b = tuple(axis % n_b for axis in axes_b)
-    else:
-        axes_a, axes_b = tuple(range(n_a - axes, n_a)), tuple(range(axes))
-    return contraction_pullbacks(a, b, axes_a, axes_b)
+    return contraction_pullbacks(a, b, *_pairs(axes, len(shape_of(a)), len(shape_of(b))))
+
+
+def _pairs(axes: Any, n_a: int, n_b: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the axes to sum over, counted from the front."""
+    if not isinstance(axes, tuple):
+        return tuple(range(n_a - axes, n_a)), tuple(range(axes))
+    axes_a, axes_b = (axis if isinstance(axis, tuple) else (axis,) for axis in axes)
+    return tuple(axis % n_a for axis in axes_a), tuple(axis % n_b for axis in axes_b)
+
+
+@tensordot.def_batch
+def tensordot_batch(args, batched, *, axes):
+    return _contraction(args, batched, *_pairs(axes, *map(ndim_of, args, batched)))
 
 
 def contraction_pullbacks(a, b, axes_a, axes_b):
@@ -181,6 +242,18 @@ def outer_vjp(primals, out):
     return outer_pullback_a, outer_pullback_b
 
 
+@outer.def_batch
+def outer_batch(args, batched):
+    a, b = map(_flat, args, batched)
+    return np.expand_dims(a, -1) * np.expand_dims(b, -2)
+
+
+def _flat(x: Any, is_batched: bool) -> Any:
+    """Return each example with its elements in one row."""
+    shape = shape_of(x)
+    return np.reshape(x, (*shape[:is_batched], prod(shape[is_batched:])))
+
+
 @outer.def_samples
 def outer_samples(rng):
     yield Sample(rng.normal(size=2), rng.normal(size=3))
@@ -207,6 +280,11 @@ def vdot_vjp(primals, out):
         return out_bar * conj(a if shape_a == shape_b else np.reshape(a, shape_b))
 
     return vdot_pullback_a, vdot_pullback_b
+
+
+@vdot.def_batch
+def vdot_batch(args, batched):
+    return np.vecdot(*map(_flat, args, batched))
 
 
 @vdot.def_samples
@@ -246,6 +324,22 @@ def kron_vjp(primals, out):
         return np.reshape(contract(blocks, np.reshape(a, full_a), even, every), shape_b)
 
     return kron_pullback_a, kron_pullback_b
+
+
+@kron.def_batch
+def kron_batch(args, batched):
+    a, b = args
+    shape_a, shape_b = (shape_of(x)[own:] for x, own in zip(args, batched, strict=True))
+    ndim = max(len(shape_a), len(shape_b))
+    shape_a = (1,) * (ndim - len(shape_a)) + shape_a
+    shape_b = (1,) * (ndim - len(shape_b)) + shape_b
+    spread_a = [size for n in shape_a for size in (n, 1)]
+    spread_b = [size for n in shape_b for size in (1, n)]
+    made = np.reshape(a, (*shape_of(a)[: batched[0]], *spread_a)) * np.reshape(
+        b, (*shape_of(b)[: batched[1]], *spread_b)
+    )
+    sizes = (n * m for n, m in zip(shape_a, shape_b, strict=True))
+    return np.reshape(made, (shape_of(made)[0], *sizes))
 
 
 @kron.def_samples
@@ -315,6 +409,16 @@ def _upright(x: Any) -> Any:
     """Return the vectors along the third axis of these lengths."""
     x = np.expand_dims(x, -1)
     return np.concatenate([np.zeros((*shape_of(x)[:-1], 2), dtype_of(x)), x], -1)
+
+
+@cross.def_batch
+def cross_batch(args, batched, *, axisa, axisb, axisc, axis):
+    n_a, n_b = map(ndim_of, args, batched)
+    a = np.moveaxis(args[0], shift(axisa, n_a) if batched[0] else axisa, -1)
+    b = np.moveaxis(args[1], shift(axisb, n_b) if batched[1] else axisb, -1)
+    flat = shape_of(a)[-1] == 2 and shape_of(b)[-1] == 2
+    out = np.cross(*align((a, b), batched, (1, 1)))
+    return out if flat else np.moveaxis(out, -1, shift(axisc, len(shape_of(out)) - 1))
 
 
 @cross.def_samples

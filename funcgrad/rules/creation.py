@@ -10,41 +10,53 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.core.batch import align, ndim_of, shift
 from funcgrad.core.constant import assignable
-from funcgrad.core.level import concrete
+from funcgrad.core.level import TracerBase, concrete
 from funcgrad.core.primitive import Sample, overrides, primitive
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.rules.families import linear
 from funcgrad.rules.spelling import array_of, holds_tracer
 
-__all__ = ["filled"]
+__all__ = ["filled", "full_like", "prototype"]
 
 
 # Like a traced array
 
 
+def prototype(value: Any) -> Any:
+    """Return a plain array, or scalar, like one example: its shape, dtype and order in memory."""
+    if not isinstance(value, TracerBase):
+        return value
+    plain, shape = concrete(value), shape_of(value)
+    lead = len(shape_of(plain)) - len(shape)  # axes of examples
+    if 0 in shape_of(plain)[:lead]:
+        return np.empty(shape, dtype_of(value))[()]
+    return plain[(0,) * lead] if lead else plain
+
+
 @overrides(np.zeros_like)
 def zeros_like(a, *args, **kwargs):
     """Make an array of zeros."""
-    return assignable(np.zeros_like(concrete(a), *args, **kwargs))
+    return assignable(np.zeros_like(prototype(a), *args, **kwargs))
 
 
 @overrides(np.ones_like)
 def ones_like(a, *args, **kwargs):
     """Make an array of ones."""
-    return assignable(np.ones_like(concrete(a), *args, **kwargs))
+    return assignable(np.ones_like(prototype(a), *args, **kwargs))
 
 
 @overrides(np.empty_like)
-def empty_like(prototype, *args, **kwargs):
+def empty_like(a, *args, **kwargs):
     """Make an array to be assigned to."""
-    return assignable(np.empty_like(concrete(prototype), *args, **kwargs))
+    return assignable(np.empty_like(prototype(a), *args, **kwargs))
 
 
 @overrides(np.full_like)
 def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, **kwargs):
     """Make an array of one value, which may be traced."""
-    value = concrete(a)
+    value = prototype(a)
     if not holds_tracer(fill_value):
         return assignable(np.full_like(value, fill_value, dtype, order, subok, shape, **kwargs))
     like = np.empty_like(value, dtype, order, subok, shape, **kwargs)
@@ -124,6 +136,21 @@ def linspace_vjp(primals, out, *, num, endpoint, retstep, dtype, axis, device):
     return start_pullback, stop_pullback
 
 
+@linspace.def_batch
+def linspace_batch(args, batched, *, axis, retstep, **params):
+    axis = shift(axis, 1 + max(map(ndim_of, args, batched)))
+    start, stop = align(args, batched)
+    made = linspace.bind(start, stop, axis=axis, retstep=retstep, **params)
+    if not retstep:
+        return made
+    out, step = made
+    ends = list(shape_of(out))
+    del ends[axis]
+    if shape_of(step) != tuple(ends):  # NaN, for want of a step
+        step = np.full(ends, step)
+    return out, step
+
+
 @linspace.def_samples
 def linspace_samples(rng):
     a, b = np.float64(0.5), np.float64(2.5)
@@ -191,6 +218,12 @@ def geomspace_vjp(primals, out, *, num, endpoint, dtype, axis):
         return np.sum(w * bar, axis=0) / stop
 
     return start_pullback, stop_pullback
+
+
+@geomspace.def_batch
+def geomspace_batch(args, batched, *, axis, **params):
+    axis = shift(axis, 1 + max(map(ndim_of, args, batched)))
+    return geomspace.bind(*align(args, batched), axis=axis, **params)
 
 
 @geomspace.def_samples

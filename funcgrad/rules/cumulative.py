@@ -14,11 +14,13 @@ import itertools
 
 import numpy as np
 
-from funcgrad.core.level import concrete
+from funcgrad.core.batch import along, count_examples, full_batch
+from funcgrad.core.level import concrete, detached
 from funcgrad.core.primitive import Sample, overrides, primitive
 from funcgrad.core.zero import dtype_of, is_finite, shape_of, zero_wins
 from funcgrad.rules.axes import cast, finish, plus, ratio
 from funcgrad.rules.families import linear
+from funcgrad.rules.sorting import put_back, taken
 
 __all__ = [
     "affine_scan",
@@ -59,6 +61,9 @@ def shift_vjp(primals, out, *, axis, step, fill):
         return shift.bind(out_bar, axis=axis, step=-step, fill=0)
 
     return shift_pullback
+
+
+along(shift)
 
 
 @shift.def_samples
@@ -128,6 +133,13 @@ def affine_scan_vjp(primals, out, *, axis, reverse):
     return affine_scan_pullback_b, affine_scan_pullback_c
 
 
+@affine_scan.def_batch
+def affine_scan_batch(args, batched, *, axis, reverse):
+    size = count_examples(args, batched)
+    b, c = (full_batch(*arg, size) for arg in zip(args, batched, strict=True))
+    return affine_scan.bind(b, c, axis=axis + 1, reverse=reverse)
+
+
 @affine_scan.def_samples
 def affine_scan_samples(rng):
     for shape, axis in (((3,), 0), ((2, 3), 1), ((2, 20), 0), ((0,), 0)):
@@ -150,7 +162,7 @@ def running(ufunc, array, axis):
         or not -ndim <= (0 if axis is None else axis) < ndim
         or (axis is None and ndim > 1)
     ):
-        ufunc.accumulate(concrete(array), axis)  # raises
+        ufunc.accumulate(np.ones(shape_of(array)), axis)  # raises
     return 0 if axis is None else axis % ndim
 
 
@@ -160,9 +172,16 @@ def running(ufunc, array, axis):
 @primitive(linear)
 def cumsum(a, *, axis, reverse):
     """Add up along `axis`."""
-    if reverse:
-        return np.flip(np.cumsum(np.flip(a, axis), axis), axis)
-    return np.cumsum(a, axis)
+    return _reversed(np.cumsum, a, axis) if reverse else np.cumsum(a, axis)
+
+
+def _reversed(function, a, axis):
+    """Accumulate from the end, into an array that is not a view."""
+    if a.dtype.kind not in "fc":
+        return np.flip(function(np.flip(a, axis), axis), axis)
+    out = np.empty_like(a)
+    function(np.flip(a, axis), axis, out=np.flip(out, axis))
+    return out
 
 
 @cumsum.def_vjp
@@ -173,15 +192,30 @@ def cumsum_vjp(primals, out, *, axis, reverse):
     return cumsum_pullback
 
 
+along(cumsum)
+
+
 # Products
 
 
 @primitive()
 def cumprod(a, *, axis, reverse):
     """Multiply up along `axis`."""
-    if reverse:
-        return np.flip(np.cumprod(np.flip(a, axis), axis), axis)
-    return np.cumprod(a, axis)
+    return _reversed(np.cumprod, a, axis) if reverse else np.cumprod(a, axis)
+
+
+def _is_tame(a, out):
+    """Tell whether all factors and products are far from 0 and from infinity."""
+    low, high = _RANGE[np.finfo(dtype_of(out)).dtype.itemsize]
+    for x in (concrete(a), concrete(out)):
+        size = np.abs(x)
+        if not (low < size.min(initial=1) and size.max(initial=1) < high):
+            return False
+    return True
+
+
+# Where a quotient of two numbers neither overflows nor loses digits, by the size of a float.
+_RANGE = {2: (1e-2, 1e2), 4: (1e-15, 1e15), 8: (1e-100, 1e100), 16: (1e-100, 1e100)}
 
 
 def exclusive_product(a, axis, reverse):
@@ -193,15 +227,26 @@ def exclusive_product(a, axis, reverse):
 @cumprod.def_jvp
 def cumprod_jvp(primals, tangents, out, *, axis, reverse):
     (a,), (a_dot,) = primals, tangents
+    if _is_tame(a, out):
+        return out * cumsum.bind(a_dot / a, axis=axis, reverse=reverse)
     before = shift.bind(out, axis=axis, step=-1 if reverse else 1, fill=1)
     return affine_scan.bind(zero_wins(a_dot * before, a_dot), a, axis=axis, reverse=reverse)
 
 
 @cumprod.def_vjp
 def cumprod_vjp(primals, out, *, axis, reverse):
-    """The cotangents that come by way of later products add up from the end: a scan."""
+    """The cotangents that come by way of later products add up from the end: a scan.
+
+    Unless a factor is 0, or nearly, the derivative is that of a sum of logarithms.
+    """
     (a,) = primals
     step = -1 if reverse else 1
+    if _is_tame(a, out):
+
+        def tame_pullback(out_bar):
+            return cumsum.bind(out_bar * out, axis=axis, reverse=not reverse) / a
+
+        return tame_pullback
 
     def cumprod_pullback(out_bar):
         a_next = shift.bind(a, axis=axis, step=-step, fill=0)
@@ -210,6 +255,9 @@ def cumprod_vjp(primals, out, *, axis, reverse):
         return zero_wins(behind * before, behind)
 
     return cumprod_pullback
+
+
+along(cumprod)
 
 
 # NumPy's spellings of both
@@ -303,6 +351,17 @@ def _declare_running_extreme(ufunc):
         stays = np.equal(before, out) | (np.isnan(before) & np.isnan(out))
         return hit, stays & ~at_start(shape_of(a), axis)
 
+    def single(primals, out, axis):
+        """Return where each extreme is, or None if some are shared or NaN."""
+        a, out = detached(primals[0]), detached(out)
+        hit, stays = ties(a, out, axis)
+        if np.any(concrete(np.logical_and(hit, stays) | np.isnan(out))):
+            return None
+        count = np.reshape(
+            np.arange(shape_of(a)[axis]), (-1,) + (1,) * (len(shape_of(a)) - axis - 1)
+        )
+        return np.maximum.accumulate(np.where(stays, 0, count), axis)
+
     def sharing(hit, stays, axis):
         return affine_scan.bind(
             hit.astype(np.float64), stays.astype(np.float64), axis=axis, reverse=False
@@ -311,6 +370,9 @@ def _declare_running_extreme(ufunc):
     @made.def_jvp
     def running_extreme_jvp(primals, tangents, out, *, axis):
         (a,), (a_dot,) = primals, tangents
+        places = single(primals, out, axis)
+        if places is not None:
+            return taken.bind(a_dot, places, axis=axis)
         hit, stays = ties(a, out, axis)
         total = affine_scan.bind(
             np.where(hit, a_dot, 0), stays.astype(dtype_of(a)), axis=axis, reverse=False
@@ -320,6 +382,14 @@ def _declare_running_extreme(ufunc):
     @made.def_vjp
     def running_extreme_vjp(primals, out, *, axis):
         (a,) = primals
+        places = single(primals, out, axis)
+        if places is not None:
+            size = shape_of(a)[axis]
+
+            def single_pullback(out_bar):
+                return put_back.bind(out_bar, places, axis=axis, size=size, unique=False)
+
+            return single_pullback
         hit, stays = ties(a, out, axis)
         dtype = dtype_of(out)
 
@@ -329,6 +399,8 @@ def _declare_running_extreme(ufunc):
             return np.where(hit, affine_scan.bind(share, stays_next, axis=axis, reverse=True), 0)
 
         return running_extreme_pullback
+
+    along(made)
 
     @made.def_call(ufunc.accumulate)
     def accumulate(array, axis=0, dtype=None, out=None):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
+from funcgrad.core.batch import shift
 from funcgrad.core.primitive import Sample, overrides, primitive
 from funcgrad.core.zero import shape_of
 from funcgrad.rules.families import linear
@@ -30,6 +31,13 @@ def diagonal_vjp(primals, out, *, offset, axis1, axis2):
         return place_diagonal.bind(out_bar, shape=shape, offset=offset, axis1=axis1, axis2=axis2)
 
     return diagonal_pullback
+
+
+@diagonal.def_batch
+def diagonal_batch(args, batched, *, offset, axis1, axis2):
+    (a,) = args
+    ndim = len(shape_of(a)) - 1
+    return diagonal.bind(a, offset=offset, axis1=shift(axis1, ndim), axis2=shift(axis2, ndim))
 
 
 @diagonal.def_samples
@@ -59,6 +67,14 @@ def place_diagonal_vjp(primals, out, *, shape, offset, axis1, axis2):
         return diagonal.bind(out_bar, offset=offset, axis1=axis1, axis2=axis2)
 
     return place_diagonal_pullback
+
+
+@place_diagonal.def_batch
+def place_diagonal_batch(args, batched, *, shape, offset, axis1, axis2):
+    (d,) = args
+    axis1, axis2 = shift(axis1, len(shape)), shift(axis2, len(shape))
+    shape = (shape_of(d)[0], *shape)
+    return place_diagonal.bind(d, shape=shape, offset=offset, axis1=axis1, axis2=axis2)
 
 
 @place_diagonal.def_samples
@@ -126,6 +142,25 @@ def triu_vjp(primals, out, *, k):
     return triu_pullback
 
 
+@tril.def_batch
+def tril_batch(args, batched, *, k):
+    return np.tril(_matrices(*args), k)
+
+
+@triu.def_batch
+def triu_batch(args, batched, *, k):
+    return np.triu(_matrices(*args), k)
+
+
+def _matrices(m):
+    """Return examples that are matrices; NumPy makes one of a vector, of equal rows."""
+    shape = shape_of(m)
+    if len(shape) != 2:
+        return m
+    size, n = shape
+    return np.broadcast_to(np.expand_dims(m, 1), (size, n, n))
+
+
 @tril.def_samples
 @triu.def_samples
 def triangle_samples(rng):
@@ -155,6 +190,13 @@ def trace_vjp(primals, out, *, offset, axis1, axis2, dtype):
         return place_diagonal.bind(d, shape=shape, offset=offset, axis1=axis1, axis2=axis2)
 
     return trace_pullback
+
+
+@trace.def_batch
+def trace_batch(args, batched, *, axis1, axis2, **params):
+    (a,) = args
+    ndim = len(shape_of(a)) - 1
+    return trace.bind(a, axis1=shift(axis1, ndim), axis2=shift(axis2, ndim), **params)
 
 
 @trace.def_samples

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from funcgrad.core.batch import count_examples, ndim_of
 from funcgrad.core.dispatch import discrete
 from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import dtype_of, shape_of
@@ -180,6 +181,27 @@ def _on_diagonal(bar: Any, labels: str, sizes: tuple[int, ...]) -> Any:
             there[first] = here[axis] = size[label]
             mask = mask & (places.reshape(there) == places.reshape(here))
     return np.where(mask, np.reshape(bar, shape), 0)
+
+
+@einsum.def_batch
+def einsum_batch(args, batched, *, subscripts, optimize, dtype, **params):
+    inputs, output = _labels(subscripts, tuple(map(ndim_of, args, batched)))
+    letter = next((x for x in ascii_letters if not any(x in part for part in inputs)), None)
+    if letter is None:
+        raise ValueError("too many axes for the letters of einsum")
+    marked = [letter * own + part for part, own in zip(inputs, batched, strict=True)]
+    spec = ",".join(marked) + "->" + letter + output
+    shapes = tuple(map(shape_of, args))
+    if any(0 in shape for shape in shapes):
+        # NumPy 2.4 writes out of bounds for some products of empty arrays.
+        size = {letter: count_examples(args, batched)}
+        for part, shape in zip(marked, shapes, strict=True):
+            size.update((label, n) for label, n in zip(part, shape, strict=True) if n != 1)
+        dtype = np.result_type(*map(dtype_of, args)) if dtype is None else dtype
+        return np.zeros([size.get(label, 1) for label in letter + output], dtype)
+    if len(args) == 2 and optimize is False:
+        optimize = _plans(spec, shapes)[1]
+    return einsum.bind(*args, subscripts=spec, optimize=optimize, dtype=dtype, **params)
 
 
 @einsum.def_samples

@@ -17,6 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from funcgrad.core.elementwise import elementwise
+from funcgrad.core.level import concrete
 from funcgrad.core.primitive import Sample
 from funcgrad.core.zero import dtype_of
 
@@ -241,6 +242,7 @@ def _gap(x, y):
 
 
 def _has_infinite(x, y):
+    x, y = concrete(x), concrete(y)
     return not np.all(np.isfinite(x)) and not np.all(np.isfinite(y))
 
 

@@ -21,6 +21,7 @@ from funcgrad.rules.neural import (
     log_softmax_vjp,
     positive_axis,
     squeezed,
+    together,
 )
 
 __all__ = ["cross_entropy", "label_entropy"]
@@ -86,6 +87,9 @@ def cross_entropy_vjp(primals, out, *, axis):
     return cross_entropy_pullback_logits, cross_entropy_pullback_labels
 
 
+together(cross_entropy)
+
+
 @cross_entropy.def_samples
 def cross_entropy_samples(rng):
     yield Sample(rng.normal(size=(3, 4)), rng.uniform(size=(3, 4)), fun=cross_entropy)
@@ -146,6 +150,9 @@ def label_entropy_vjp(primals, out, *, axis):
         return x_bar
 
     return label_entropy_pullback, None
+
+
+together(label_entropy)
 
 
 @label_entropy.def_samples

@@ -2,6 +2,7 @@
 
 Each finds the positions that NumPy would write to and assigns to them, so the rules of
 `funcgrad.core.assign` hold: arguments are read-only, and a plain array takes no traced value.
+Under `vmap`, positions and masks may differ from example to example.
 """
 
 from __future__ import annotations
@@ -10,21 +11,24 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.level import TracerBase, concrete, traced_here
+from funcgrad.core.level import TracerBase, detached, traced_here
 from funcgrad.core.primitive import FUNCTIONS
 from funcgrad.core.tracer import unwrap
 from funcgrad.core.zero import shape_of
 from funcgrad.errors import MutationError, describe, numpy_function, user_line
+from funcgrad.rules.gathering import write_at
 from funcgrad.rules.indexing import joined
 
 __all__: list[str] = []
 
 
-def _receives(target: Any, value: Any, name: str) -> bool:
-    """Tell whether `target` is a handle; raise if it is a plain array that cannot take `value`."""
+def _receives(target: Any, name: str, *values: Any) -> bool:
+    """Tell whether `target` is a handle; raise if it is a plain array that cannot take a value."""
     if isinstance(target, TracerBase):
         return True
-    if isinstance(value, TracerBase) and value._trace.level > 0:
+    for value in values:
+        if not isinstance(value, TracerBase) or value._trace.level == 0:
+            continue
         if numpy_function() in ("full", "full_like"):
             raise MutationError(
                 "a plain NumPy array cannot be filled with a traced value",
@@ -41,22 +45,41 @@ def _receives(target: Any, value: Any, name: str) -> bool:
     return False
 
 
+def _places(value: Any) -> Any:
+    """Return positions, or a mask, as a plain array, or as a tracer if the examples differ."""
+    value = detached(joined(value))
+    return value if isinstance(value, TracerBase) else np.asarray(value)
+
+
+def _differ(places: Any) -> bool:
+    """Tell whether positions, or a mask, differ from example to example."""
+    return isinstance(places, TracerBase)
+
+
+def _again(values: Any, numbers: Any) -> Any:
+    """Return the values of these numbers, where too few values start again."""
+    return np.take(values, numbers % max(values.size, 1))
+
+
 def _write(target: Any, positions: Any, values: Any) -> None:
     """Do ``target.flat[positions] = values``, where too few values start again."""
-    positions = np.reshape(positions, -1)
+    positions = np.reshape(positions, (-1,))
     if not positions.size:
         return
     values = joined(values)
     if shape_of(values) or not isinstance(values, TracerBase):
-        values = np.ravel(values)
-        values = np.take(values, np.arange(positions.size) % max(values.size, 1))
-    target[np.unravel_index(positions, shape_of(target))] = values
+        values = _again(np.ravel(values), np.arange(positions.size))
+    if _differ(positions):
+        made = write_at(np.reshape(target, (target.size,)), values, positions)
+        target[...] = np.reshape(made, shape_of(target))
+    else:
+        target[np.unravel_index(positions, shape_of(target))] = values
 
 
 def copyto(dst, src, casting="same_kind", where=True):
     """`numpy.copyto`."""
     src = joined(src)
-    if not _receives(dst, src, "copyto"):
+    if not _receives(dst, "copyto", src, where):
         return np.copyto(dst, unwrap(src), casting=casting, where=unwrap(where))
     if isinstance(src, list | tuple):
         src = np.asarray(src)
@@ -65,7 +88,7 @@ def copyto(dst, src, casting="same_kind", where=True):
             f"Cannot cast array data from {src.dtype!r} to {dst.dtype!r} "
             f"according to the rule {casting!r}"
         )
-    dst[...] = src if where is True else np.where(concrete(where), src, dst)
+    dst[...] = src if where is True else np.where(detached(where), src, dst)
     return None
 
 
@@ -88,14 +111,14 @@ def fill_diagonal(a, val, wrap=False):
 
 def put(a, ind, v, mode="raise"):
     """`numpy.put`."""
-    if not _receives(a, v, "put"):
+    if not _receives(a, "put", v, ind):
         return np.put(a, ind, unwrap(v), mode=mode)
-    positions = np.asarray(ind)
+    positions = _places(ind)
     if mode == "clip":
         positions = np.clip(positions, 0, a.size - 1)
     elif mode == "wrap":
         positions = positions % a.size
-    else:
+    elif not _differ(positions):
         positions = np.arange(a.size)[positions]
     _write(a, positions, v)
     return None
@@ -103,9 +126,14 @@ def put(a, ind, v, mode="raise"):
 
 def place(arr, mask, vals):
     """`numpy.place`."""
-    if not _receives(arr, vals, "place"):
+    if not _receives(arr, "place", vals, mask):
         return np.place(arr, unwrap(mask), unwrap(vals))
-    positions = np.flatnonzero(concrete(mask))
+    mask = _places(mask)
+    if _differ(mask):
+        numbers = np.cumsum(np.reshape(mask, (-1,)).astype(np.intp)) - 1  # of the true ones
+        arr[...] = _where(mask, _again(np.ravel(joined(vals)), numbers), arr)
+        return None
+    positions = np.flatnonzero(mask)
     if positions.size and not np.size(vals):
         raise ValueError("Cannot insert from an empty array!")
     _write(arr, positions, vals)
@@ -114,22 +142,34 @@ def place(arr, mask, vals):
 
 def putmask(a, mask, values):
     """`numpy.putmask`."""
-    if not _receives(a, values, "putmask"):
+    if not _receives(a, "putmask", values, mask):
         return np.putmask(a, unwrap(mask), unwrap(values))
-    positions = np.flatnonzero(concrete(mask))
+    mask = _places(mask)
     values = np.ravel(joined(values))
-    if positions.size and values.size:
-        # Unlike `place`, each position takes the value of its own number.
-        _write(a, positions, np.take(values, positions % values.size))
+    if not values.size:
+        return None
+    # Unlike `place`, each position takes the value of its own number.
+    if _differ(mask):
+        a[...] = _where(mask, _again(values, np.arange(a.size)), a)
+        return None
+    positions = np.flatnonzero(mask)
+    if positions.size:
+        _write(a, positions, _again(values, positions))
     return None
+
+
+def _where(mask: Any, values: Any, array: Any) -> Any:
+    """Return `array` with the values, of which there is one for each element, under the mask."""
+    shape = shape_of(array)
+    return np.where(np.reshape(mask, shape), np.reshape(values, shape), array)
 
 
 def put_along_axis(arr, indices, values, axis):
     """`numpy.put_along_axis`."""
-    if not _receives(arr, values, "put_along_axis"):
+    if not _receives(arr, "put_along_axis", values, indices):
         return np.put_along_axis(arr, indices, unwrap(values), axis)
     numbers = np.arange(arr.size).reshape(shape_of(arr))
-    positions = np.take_along_axis(numbers, np.asarray(indices), axis)
+    positions = np.take_along_axis(numbers, _places(indices), axis)
     values = joined(values)
     _write(arr, positions, np.broadcast_to(values, positions.shape))
     return None

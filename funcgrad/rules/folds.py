@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from funcgrad.core.batch import along
 from funcgrad.core.dispatch import discrete
 from funcgrad.core.elementwise import Elementwise
-from funcgrad.core.level import concrete
 from funcgrad.core.primitive import FUNCTIONS, UFUNCS, Sample, primitive
 from funcgrad.core.zero import dtype_of, shape_of, zero_wins
 from funcgrad.errors import MissingRuleError, user_line
@@ -21,6 +21,7 @@ from funcgrad.rules import comparing, elementwise
 from funcgrad.rules.axes import (
     NOT_GIVEN,
     axes_of,
+    batch_reduction,
     cast,
     finish,
     given,
@@ -169,6 +170,8 @@ def _declare_accumulate(ufunc, elementary):
 
         return accumulation_pullback
 
+    along(made)
+
     @made.def_call(ufunc.accumulate)
     def accumulate(array, axis=0, dtype=None, out=None):
         axis = running(ufunc, array, axis)
@@ -211,13 +214,15 @@ def _declare_reduce(ufunc, elementary, accumulate):
         return select(where, slope[(*before, slice(1, None))]), slope[(*before, slice(None, 1))]
 
     _rules_by_weight(made, weights)
+    batch_reduction(made)
 
     @made.def_call(ufunc.reduce)
     def reduce(array, axis=0, dtype=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True):
         array = cast(array, dtype)
         args = given(array, where, NOT_GIVEN if initial is None else initial)
         if where is not True and ufunc not in _NEUTRAL:
-            ufunc.reduce(*map(concrete, args[:1]), axis, initial=concrete(args[-1]), where=where)
+            start = 1 if len(args) == 3 else NOT_GIVEN
+            ufunc.reduce(np.ones(shape_of(array)), axis, initial=start, where=where)  # may raise
             raise MissingRuleError(
                 f"numpy.{ufunc.__name__}.reduce with where= has no rule for traced values",
                 where=user_line(),
@@ -287,6 +292,10 @@ def segment_spread(t, *, starts, stops, axis, size):
     return np.moveaxis(spread, 0, axis)
 
 
+along(segment_sum)
+along(segment_spread)
+
+
 @segment_sum.def_jvp
 def segment_sum_jvp(primals, tangents, out, **params):
     return segment_sum.bind(tangents[0], **params)
@@ -321,7 +330,7 @@ def _pieces(ufunc, array, indices, axis):
     axis = running(ufunc, array, axis)
     starts = np.array(indices)
     if starts.ndim != 1 or starts.size == 0 or starts.min() < 0 or starts.max() >= shape[axis]:
-        ufunc.reduceat(concrete(array), indices, axis)  # raises, or has nothing to do
+        ufunc.reduceat(np.ones(shape), indices, axis)  # raises, or has nothing to do
     stops = np.append(starts[1:], shape[axis])
     return axis, starts, np.maximum(stops, starts + 1)
 
@@ -370,7 +379,9 @@ for _ufunc, _elementary in list(UFUNCS.items()):
     if not isinstance(_elementary, Elementwise) or _elementary.nin != 2:
         continue
     if _elementary.discrete:
-        discrete(_ufunc.reduce, _ufunc.accumulate, _ufunc.reduceat)
+        for _method in (_ufunc.reduce, _ufunc.accumulate, _ufunc.reduceat):
+            if _method not in FUNCTIONS:
+                discrete(_method)
         continue
     if _ufunc.accumulate not in FUNCTIONS:
         _accumulate = _declare_accumulate(_ufunc, _elementary)

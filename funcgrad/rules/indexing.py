@@ -10,18 +10,21 @@ them before the backward pass.
 
 from __future__ import annotations
 
+import math
 import operator
 from types import EllipsisType, NoneType
 from typing import Any
 
 import numpy as np
 
+from funcgrad.core.batch import count_examples, full_batch
 from funcgrad.core.convert import zeros_like
 from funcgrad.core.level import TracerBase, concrete, traced_here
 from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import dtype_of, fit, shape_of
 from funcgrad.errors import DtypeError, TracerConversionError, describe, user_line
 from funcgrad.rules.families import linear
+from funcgrad.rules.gathering import read_at, write_at
 from funcgrad.rules.spelling import array_of, holds_tracer
 
 __all__ = [
@@ -146,11 +149,41 @@ def read(t, index):
     return getitem.bind(t, index=index)
 
 
+@getitem.def_batch
+def getitem_batch(args, batched, *, index):
+    (x,) = args
+    if _is_basic(index):
+        return getitem.bind(x, index=_behind(index))
+    size, *shape = shape_of(x)
+    if _is_apart(index):  # NumPy would put the indexed axes in front of the examples
+        index = place(tuple(shape), index)
+        x = np.reshape(x, (size, math.prod(shape)))
+    return getitem.bind(x, index=_behind(index))
+
+
+def _behind(index):
+    """Return an index for many examples."""
+    return (slice(None), *(index if type(index) is tuple else (index,)))
+
+
+def _is_apart(index):
+    """Tell whether something stands between arrays, or integers, of an index."""
+    if type(index) is not tuple:
+        return False
+    arrays = [hasattr(item, "dtype") or type(item) in (int, bool) for item in index]
+    if sum(arrays) < 2:
+        return False
+    first = arrays.index(True)
+    return not all(arrays[first : first + sum(arrays)])
+
+
 @getitem.def_call(operator.getitem)
 def _traced_getitem(x, index):
     # The way of every x[i]: without the mapping of NumPy's signature, which takes as long again.
     if _is_basic(index):
         return x._trace.part(getitem, x, index, _scatter)
+    if holds_tracer(index):
+        return read_at(x, tuple(map(joined, index)) if type(index) is tuple else joined(index))
     return x._trace.process(getitem, (x,), {"index": settle(index)})
 
 
@@ -221,6 +254,17 @@ def scatter_add_vjp(primals, out, *, shape, index):
     return scatter_add_pullback
 
 
+@scatter_add.def_batch
+def scatter_add_batch(args, batched, *, shape, index):
+    (t,) = args
+    size = shape_of(t)[0]
+    if _is_basic(index) or not _is_apart(index):
+        return scatter_add.bind(t, shape=(size, *shape), index=_behind(index))
+    flat = _behind(place(shape, index))
+    made = scatter_add.bind(t, shape=(size, math.prod(shape)), index=flat)
+    return np.reshape(made, (size, *shape))
+
+
 def _scattered(t, shape, index):
     return scatter_add.bind(t, shape=shape, index=settle(index))
 
@@ -270,6 +314,25 @@ def index_update_vjp(primals, out, *, index):
     return index_update_pullback_x, index_update_pullback_value
 
 
+@index_update.def_batch
+def index_update_batch(args, batched, *, index):
+    x, value = args
+    size = count_examples(args, batched)
+    x = full_batch(x, batched[0], size)
+    shape = shape_of(x)[1:]
+    if batched[1]:  # with all the axes of the part, so that the examples stay in front
+        part = place(shape, index).shape
+        own = shape_of(value)[1:]
+        while len(own) > len(part):  # too many axes of size one
+            own = own[1:]
+        value = np.reshape(value, (size, *(1,) * (len(part) - len(own)), *own))
+    if not _is_apart(index):
+        return index_update.bind(x, value, index=_behind(index))
+    flat = _behind(place(shape, index))
+    made = index_update.bind(np.reshape(x, (size, math.prod(shape))), value, index=flat)
+    return np.reshape(made, (size, *shape))
+
+
 def _last(shape, index):
     """Tell, for each value assigned, whether it is the one that stays: by trying with numbers."""
     where = np.empty(shape, np.intp)
@@ -294,7 +357,7 @@ def _check_dtype(x, value):
         raise DtypeError(
             f"a complex value was assigned into an array of {dtype_of(x)}, "
             "which would drop its imaginary part",
-            where=f"{user_line()}; the value is {describe(concrete(value))}",
+            where=f"{user_line()}; the value is {describe(value)}",
             fix="assign np.real(v), or make the array complex: y = y.astype(complex)",
         )
     if kind not in "fc" and isinstance(value, TracerBase) and value._trace.level > 0:
@@ -310,6 +373,9 @@ def updated(x: Any, value: Any, index: Any) -> Any:
     """Return a copy of `x` with ``x[index] = value``, as NumPy would assign it."""
     value = joined(value)
     _check_dtype(x, value)
+    if holds_tracer(index):
+        index = tuple(map(joined, index)) if type(index) is tuple else joined(index)
+        return write_at(x, value, index)
     return index_update.bind(x, value, index=settle(index))
 
 
@@ -352,4 +418,5 @@ def index_update_samples(rng):
         ((slice(None), None, 2), draw(3, 1)),
     ):
         yield Sample(draw(3, 4), value, index, fun=_copied_and_assigned)
-    yield Sample(np.array(1.0), draw(), (), fun=_copied_and_assigned)
+    # Under vmap, an example without axes counts as a scalar, which nothing can be assigned to.
+    yield Sample(np.array(1.0), draw(), (), fun=_copied_and_assigned, batch=False)

@@ -16,6 +16,7 @@ import math
 
 import numpy as np
 
+from funcgrad.core.batch import broadcasting
 from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import dtype_of, zero_wins
 
@@ -39,6 +40,8 @@ def _declare_rules(made, derivative):
 
         return integral_pullback
 
+    broadcasting(made)
+
 
 @primitive(overrides=(np.sinc,))
 def sinc(x):
@@ -54,20 +57,28 @@ def sinc_derivative(x, *, nth):
     one before, and loses no digits as long as pi x is larger than n. Nearer to 0 the power series
     serves.
     """
+    x = np.asarray(x)
     turns = np.pi * x
     near = np.abs(turns) <= nth + 1
-    far = np.where(near, 1, x)
+    out = np.empty_like(turns)
+    out[near] = _sinc_series(turns[near], nth)
+    far = x[~near]
     away = np.sinc(far)
     for n in range(1, nth + 1):
         away = (np.pi ** (n - 1) * np.sin(np.pi * far + n * (np.pi / 2)) - n * away) / far
-    # The sum of (-1)**k (pi x)**(2k-n) pi**n / ((2k+1) (2k-n)!), by Horner's scheme.
-    y = np.where(near, turns, 0)
+    out[~near] = away
+    return out[()]
+
+
+def _sinc_series(y, nth):
+    """Return the sum of (-1)**k y**(2k-n) pi**n / ((2k+1) (2k-n)!), by Horner's scheme."""
     first = (nth + 1) // 2
-    total = 0 * y
+    total = np.zeros_like(y)
+    square = y * y
     for k in range(first + nth + 16, first - 1, -1):
-        power = 2 * k - nth
-        total = (-1) ** k / ((2 * k + 1) * math.factorial(power)) + total * (y * y)
-    return np.where(near, np.pi**nth * total * y ** (2 * first - nth), away)[()]
+        total *= square
+        total += (-1) ** k / ((2 * k + 1) * math.factorial(2 * k - nth))
+    return np.pi**nth * total * y ** (2 * first - nth)
 
 
 _declare_rules(sinc, sinc_derivative)
@@ -102,8 +113,12 @@ _POINTS = 60
 @primitive()
 def i0_derivative(x, *, nth):
     """Derivative of order `nth` of i0: the average of cos(u)**nth exp(x cos(u))."""
-    s = np.cos(np.arange(_POINTS + 1) * (np.pi / (2 * _POINTS)))
-    weights = s**nth / _POINTS
+    # The terms that the rule misses are Bessel functions of the order of all points on the circle,
+    # which are as small as exp(-order**2 / (2 x)) beside the function.
+    size = float(np.max(np.abs(x), initial=0.0, where=np.isfinite(x)))
+    points = min(math.ceil(math.sqrt(80 * min(size, 1e3)) / 4) + nth // 4 + 7, _POINTS)
+    s = np.cos(np.arange(points + 1) * (np.pi / (2 * points)))
+    weights = s**nth / points
     weights[[0, -1]] /= 2
     s, weights = s.astype(dtype_of(x)), weights.astype(dtype_of(x))
     # Opposite points of the circle together, so that nothing cancels.

@@ -8,11 +8,13 @@ other ways to join (`vstack`, `column_stack`, ...) are written with these, as Nu
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
+from funcgrad.core.batch import along, count_examples, full_batch, ndim_of, shift
 from funcgrad.core.level import TracerBase, concrete
 from funcgrad.core.primitive import Sample, overrides, primitive, store
 from funcgrad.core.zero import dtype_of, shape_of
@@ -39,7 +41,7 @@ def joined(*arrays, axis, dtype=None, casting="same_kind"):
 def joined_vjp(primals, out, *, axis, dtype, casting):
     if axis is None:
         shapes = [shape_of(part) for part in primals]
-        stops = itertools.accumulate(np.size(concrete(part)) for part in primals)
+        stops = itertools.accumulate(math.prod(shape) for shape in shapes)
         start, pullbacks = 0, []
         for shape, stop in zip(shapes, stops, strict=True):
             pullbacks.append(_flat_pullback(start, stop, shape))
@@ -66,6 +68,30 @@ def _flat_pullback(start, stop, shape):
         return np.reshape(out_bar[start:stop], shape)
 
     return concatenate_pullback
+
+
+@joined.def_batch
+def joined_batch(args, batched, *, axis, dtype, casting):
+    size = count_examples(args, batched)
+    if axis is None:
+        numbers = [isinstance(concrete(x), int | float | complex) for x in args]
+        if any(numbers) and dtype is None:
+            # Python numbers do not make float32 wider, but arrays of them would.
+            dtype = np.result_type(
+                *(
+                    concrete(x) if number else dtype_of(x)
+                    for x, number in zip(args, numbers, strict=True)
+                )
+            )
+            casting = "unsafe"
+    else:
+        ndim = next(filter(None, map(ndim_of, args, batched)), 0)
+        axis = shift(axis, ndim)
+    parts = [full_batch(x, b, size) for x, b in zip(args, batched, strict=True)]
+    if axis is None:
+        axis = 1
+        parts = [np.reshape(part, (size, math.prod(shape_of(part)[1:]))) for part in parts]
+    return joined.bind(*parts, axis=axis, dtype=dtype, casting=casting)
 
 
 @joined.def_call(np.concatenate)
@@ -97,6 +123,13 @@ def stacked(*arrays, axis, dtype=None, casting="same_kind"):
 def stacked_vjp(primals, out, *, axis, dtype, casting):
     lead = (slice(None),) * (axis % len(shape_of(out)))
     return tuple(_slice_pullback((*lead, place)) for place in range(len(primals)))
+
+
+@stacked.def_batch
+def stacked_batch(args, batched, *, axis, **params):
+    size = count_examples(args, batched)
+    parts = [full_batch(x, b, size) for x, b in zip(args, batched, strict=True)]
+    return stacked.bind(*parts, axis=shift(axis, len(shape_of(parts[0]))), **params)
 
 
 @stacked.def_call(np.stack)
@@ -219,6 +252,19 @@ def _block_pullback(index, shape):
     return block_pullback
 
 
+@block_of.def_batch
+def block_of_batch(args, batched, *, layout):
+    size = count_examples(args, batched)
+    rank = max(_depth(layout), *map(ndim_of, args, batched))
+    parts = []
+    for x, is_batched in zip(args, batched, strict=True):
+        shape = shape_of(x)[is_batched:]
+        lead = (size if is_batched else 1,) + (1,) * (rank - len(shape))
+        part = np.reshape(x, (*lead, *shape))
+        parts.append(np.broadcast_to(part, (size, *shape_of(part)[1:])))
+    return block_of.bind(*parts, layout=layout)
+
+
 @block_of.def_call(np.block)
 def block(arrays):
     """Assemble an array of nested lists of blocks."""
@@ -282,6 +328,9 @@ def _cut(split: Any, ary: Any, places: Any, axis: int, *args: Any) -> list[Any]:
     places = [int(place) for place in places]
     starts, ends = [0, *places], [*places, shape[axis]]
     return [ary[(*lead, slice(start, end))] for start, end in zip(starts, ends, strict=True)]
+
+
+along(split_at)
 
 
 @split_at.def_samples
@@ -356,6 +405,9 @@ def unstack_vjp(primals, out, *, axis):
         return np.stack(_filled_up(out_bars, [inner] * len(out_bars), dtype), axis)
 
     return unstack_pullback
+
+
+along(unstack)
 
 
 @unstack.def_samples

@@ -6,6 +6,9 @@ comes out of BLAS with its axes in order: an array of its own, not a view to be 
 
 `vecdot` and `vecmat` conjugate their first array. That is linear too, over the real numbers, and
 its transpose is by our convention a conjugation of the cotangent.
+
+Under `vmap`, vectors with one matrix for all of them are a matrix themselves, and their products
+one product of matrices.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.core.batch import align, ndim_of, shift
 from funcgrad.core.foreign import PLAIN, argument
 from funcgrad.core.level import TracerBase
 from funcgrad.core.primitive import Primitive, Sample, register, store
@@ -24,6 +28,8 @@ from funcgrad.rules.families import multilinear
 __all__ = [
     "as_array",
     "as_arrays",
+    "batched_matmul",
+    "batched_vecdot",
     "conj",
     "contract",
     "matmul_pullbacks",
@@ -153,6 +159,44 @@ class Gufunc(Primitive):
         pullback1, pullback2 = pullbacks(x1, x2)
         return around(pullback1, x1, at1, core1), around(pullback2, x2, at2, core2)
 
+    def def_batched(self, product: Any) -> Any:
+        """Declare ``product(x1, x2, batched, **params)`` of many examples, for a plain call."""
+
+        def gufunc_batch(args, batched, *, axes=None, axis=None, keepdims=False, **params):
+            x1, x2 = args
+            n1, n2 = map(ndim_of, args, batched)
+            core1, core2, core_out = self.core
+            if self.flexible:
+                core1, core2 = max(1, min(core1, n1)), max(1, min(core2, n2))
+                core_out = core1 + core2 - 2
+            if n1 < core1 or n2 < core2:
+                self.forward(np.ones((1,) * n1), np.ones((1,) * n2))  # raises
+            if axes is None and axis is None and not keepdims:
+                return product(x1, x2, batched, **params)
+            if axes is None:
+                last = (-1 if axis is None else axis,)
+                axes = [last, last, last if keepdims else ()]
+            else:
+                axes = [
+                    entry if isinstance(entry, tuple) else (entry,) for entry in (*axes, ())[:3]
+                ]
+            at1, at2, at_out = axes
+            x1 = np.moveaxis(x1, _among(at1, n1, batched[0]), range(-core1, 0))
+            x2 = np.moveaxis(x2, _among(at2, n2, batched[1]), range(-core2, 0))
+            out = product(x1, x2, batched, **params)
+            if keepdims:
+                out, core_out = np.expand_dims(out, -1), 1
+            places = _among(at_out, len(shape_of(out)) - 1, True)
+            return np.moveaxis(out, range(-core_out, 0), places) if core_out else out
+
+        self.def_batch(gufunc_batch)
+        return product
+
+
+def _among(axes: tuple[int, ...], ndim: int, is_batched: bool) -> tuple[int, ...]:
+    """Return where axes of one example are in `x`, that may hold many."""
+    return shift(axes, ndim) if is_batched else axes
+
 
 matmul = Gufunc(np.matmul)
 
@@ -206,6 +250,33 @@ def matmul_pullbacks(x1, x2):
     return matmul_pullback1, matmul_pullback2
 
 
+@matmul.def_batched
+def batched_matmul(x1, x2, batched, **params):
+    """Multiply examples; `batched` says which argument has them along its first axis."""
+    n1, n2 = ndim_of(x1, batched[0]), ndim_of(x2, batched[1])
+    if not batched[1] and n2 <= 2:
+        # One matrix, or vector, for all: all rows of all examples in one product.
+        if n1 == 1:
+            return np.matmul(x1, x2, **params)
+        out = np.matmul(rows(x1), x2, **params)
+        return np.reshape(out, (*shape_of(x1)[:-1], *shape_of(out)[1:]))
+    if not batched[0] and n2 == 1:
+        if n1 == 1:
+            return np.matmul(x2, x1, **params)
+        out = np.matmul(x2, rows(x1).T, **params)
+        return np.reshape(out, (shape_of(out)[0], *shape_of(x1)[:-1]))
+    if not batched[0] and n1 == 1:
+        return np.matmul(x1, x2, **params)
+    if n1 == 1 and n2 == 1:
+        return np.vecdot(conj(x1), x2, **params)
+    if n2 == 1:
+        return np.matvec(*align((x1, x2), batched, (2, 1)), **params)
+    if n1 == 1:
+        x1, x2 = align((x1, x2), batched, (1, 2))
+        return np.matvec(np.swapaxes(x2, -1, -2), x1, **params)
+    return np.matmul(*align((x1, x2), batched, (2, 2)), **params)
+
+
 @matmul.def_samples
 def matmul_samples(rng):
     for shape1, shape2 in (
@@ -245,6 +316,12 @@ def vecdot_pullbacks(x1, x2):
     return vecdot_pullback1, vecdot_pullback2
 
 
+@vecdot.def_batched
+def batched_vecdot(x1, x2, batched, **params):
+    """Multiply and sum the vectors of each example."""
+    return np.vecdot(*align((x1, x2), batched, (1, 1)), **params)
+
+
 @vecdot.def_samples
 def vecdot_samples(rng):
     yield Sample(rng.normal(size=3), rng.normal(size=3))
@@ -277,6 +354,17 @@ def matvec_pullbacks(x1, x2):
     return matvec_pullback1, matvec_pullback2
 
 
+@matvec.def_batched
+def batched_matvec(x1, x2, batched, **params):
+    """Multiply the vectors of each example by its matrices, or by one for all."""
+    n1, n2 = ndim_of(x1, batched[0]), ndim_of(x2, batched[1])
+    if not batched[1] and n2 == 1:
+        return batched_matmul(x1, x2, batched, **params)
+    if not batched[0] and n1 == 2:
+        return batched_matmul(x2, x1.T, (True, False), **params)
+    return np.matvec(*align((x1, x2), batched, (2, 1)), **params)
+
+
 @matvec.def_samples
 def matvec_samples(rng):
     yield Sample(rng.normal(size=(2, 3)), rng.normal(size=3))
@@ -305,6 +393,14 @@ def vecmat_pullbacks(x1, x2):
         return np.expand_dims(conj(x1), -1) * np.expand_dims(out_bar, -2)
 
     return vecmat_pullback1, vecmat_pullback2
+
+
+@vecmat.def_batched
+def batched_vecmat(x1, x2, batched, **params):
+    """Multiply the vectors of each example by its matrices, or by one for all."""
+    if not batched[1] and len(shape_of(x2)) == 2:
+        return batched_matmul(conj(x1), x2, batched, **params)
+    return np.vecmat(*align((x1, x2), batched, (1, 2)), **params)
 
 
 @vecmat.def_samples

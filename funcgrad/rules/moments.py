@@ -12,7 +12,8 @@ import math
 
 import numpy as np
 
-from funcgrad.core.level import TracerBase
+from funcgrad.core.batch import align, count_examples, full_batch, ndim_of, shift
+from funcgrad.core.level import TracerBase, concrete
 from funcgrad.core.primitive import Sample, overrides, primitive
 from funcgrad.core.zero import dtype_of, is_finite, shape_of, zero_wins
 from funcgrad.errors import ArgumentError, user_line
@@ -125,6 +126,14 @@ def declare_spread(function, root, with_mask):
 
     made = primitive(name=function.__name__)(spread)
 
+    @made.def_batch
+    def spread_batch(args, batched, *, axis, **params):
+        ndim = ndim_of(args[0], batched[0])
+        a = full_batch(args[0], batched[0], count_examples(args, batched))
+        args = align((a, *args[1:]), (True, *batched[1:]))
+        axis = () if ndim == 0 else shift(axis, ndim)
+        return made.bind(*args, axis=axis, **params)
+
     @made.def_call(function)
     def call(
         a,
@@ -191,7 +200,7 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
         if dtype_of(a).kind in "biu":
             dtype = np.result_type(dtype, np.float64)
         total = np.sum(weights, axis=axis, dtype=dtype, keepdims=keepdims)
-        if np.any(total == 0.0):
+        if np.any(concrete(total) == 0.0):
             raise ZeroDivisionError("Weights sum to zero, can't be normalized")
         made = np.sum(cast(a, dtype) * cast(weights, dtype), axis=axis, keepdims=keepdims) / total
     if not returned:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from funcgrad.core.primitive import Sample, primitive
-from funcgrad.rules.axes import NOT_GIVEN
+from funcgrad.rules.axes import NOT_GIVEN, batch_reduction
 from funcgrad.rules.moments import declare_spread
 from funcgrad.rules.reductions import (
     axis_samples,
@@ -56,6 +56,7 @@ def _declare(function, of, typed=True):
     def nan_vjp(primals, out, **params):
         return of.vjp(masked(primals), out, **params)[: len(primals)]
 
+    batch_reduction(made)
     return made
 
 

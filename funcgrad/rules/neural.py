@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.primitive import Sample, primitive
+from funcgrad.core.batch import along, broadcasting, count_examples, full_batch, ndim_of, shift
+from funcgrad.core.primitive import Primitive, Sample, primitive
 from funcgrad.core.zero import is_finite, shape_of
 from funcgrad.errors import DtypeError, describe, user_line
 
@@ -30,6 +31,7 @@ __all__ = [
     "softmax",
     "softplus",
     "squeezed",
+    "together",
     "weighted_log_sum_exp",
     "weighted_sign",
 ]
@@ -102,6 +104,18 @@ def positive_axis(axis: int, ndim: int) -> int:
     return axis % ndim
 
 
+def together(made: Primitive) -> None:
+    """Give a batching rule to a function of arrays of one shape (but for `axis`), along `axis`."""
+
+    def together_batch(args, batched, *, axis, **params):
+        size = count_examples(args, batched)
+        axis = shift(axis, ndim_of(args[0], batched[0]))
+        args = [full_batch(x, own, size) for x, own in zip(args, batched, strict=True)]
+        return made.bind(*args, axis=axis, **params)
+
+    made.def_batch(together_batch)
+
+
 # Rectified and logistic functions
 
 
@@ -132,6 +146,9 @@ def relu_vjp(primals, out):
         return _select(out_bar, out)  # by `out`, which the next layer keeps too
 
     return relu_pullback
+
+
+broadcasting(relu)
 
 
 @relu.def_samples
@@ -167,6 +184,9 @@ def sigmoid_vjp(primals, out):
     return sigmoid_pullback
 
 
+broadcasting(sigmoid)
+
+
 @sigmoid.def_samples
 def sigmoid_samples(rng):
     yield Sample(rng.normal(size=(3, 4)), fun=sigmoid, complex=False)
@@ -195,6 +215,9 @@ def softplus_vjp(primals, out):
         return out_bar * sigmoid.bind(x)
 
     return softplus_pullback
+
+
+broadcasting(softplus)
 
 
 @softplus.def_samples
@@ -247,6 +270,9 @@ def _axis_samples(rng: Any, fun: Any) -> Any:
     yield Sample(np.array([-500.0, 300.0, 450.0]), fun=fun, kinks=True)
 
 
+along(softmax)
+
+
 @softmax.def_samples
 def softmax_samples(rng):
     yield from _axis_samples(rng, softmax)
@@ -271,6 +297,9 @@ def log_softmax_vjp(primals, out, *, axis):
         return out_bar - np.exp(out) * np.sum(out_bar, axis=axis, keepdims=True)
 
     return log_softmax_pullback
+
+
+along(log_softmax)
 
 
 @log_softmax.def_samples
@@ -313,6 +342,9 @@ def log_sum_exp_vjp(primals, out, *, axis, keepdims):
         return _kept(out_bar, axis, keepdims) * softmax.bind(x, axis=axis)
 
     return log_sum_exp_pullback
+
+
+along(log_sum_exp)
 
 
 @log_sum_exp.def_samples
@@ -373,6 +405,9 @@ def weighted_log_sum_exp_vjp(primals, out, *, axis, keepdims):
     return weighted_log_sum_exp_pullback_x, weighted_log_sum_exp_pullback_weights
 
 
+together(weighted_log_sum_exp)
+
+
 @weighted_log_sum_exp.def_samples
 def weighted_log_sum_exp_samples(rng):
     fun = weighted_log_sum_exp
@@ -391,6 +426,9 @@ def weighted_sign(x, weights, *, axis=None, keepdims=False):
 
 
 weighted_sign.not_differentiable("a sign is piecewise constant")
+
+
+together(weighted_sign)
 
 
 @weighted_sign.def_samples

@@ -12,10 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.level import concrete
+from funcgrad.core.batch import broadcasting, count_examples, full_batch
+from funcgrad.core.level import concrete, is_array
 from funcgrad.core.primitive import FUNCTIONS, Sample, overrides, primitive, store
 from funcgrad.core.zero import dtype_of
+from funcgrad.rules.creation import prototype
 from funcgrad.rules.families import linear
+from funcgrad.rules.spelling import array_of
 
 __all__: list[str] = []
 
@@ -35,6 +38,9 @@ def real_part_vjp(primals, out):
         return out_bar
 
     return real_pullback
+
+
+broadcasting(real_part)
 
 
 @real_part.def_call(np.real)
@@ -57,10 +63,13 @@ def imaginary_part_vjp(primals, out):
     return imag_pullback
 
 
+broadcasting(imaginary_part)
+
+
 @imaginary_part.def_call(np.imag)
 def imag(val):
     """Imaginary part: a constant, zero, of real numbers."""
-    return imaginary_part.bind(val) if dtype_of(val).kind == "c" else np.imag(concrete(val))
+    return imaginary_part.bind(val) if dtype_of(val).kind == "c" else np.imag(prototype(val))
 
 
 def _complex(rng, *shape):
@@ -107,6 +116,12 @@ def assembled_vjp(primals, out):
         return -np.imag(out_bar)
 
     return assembled_pullback_real, assembled_pullback_imag
+
+
+@assembled.def_batch
+def assembled_batch(args, batched):
+    size = count_examples(args, batched)
+    return assembled.bind(*(full_batch(x, b, size) for x, b in zip(args, batched, strict=True)))
 
 
 @assembled.def_samples
@@ -181,7 +196,7 @@ def _where_finite(x: Any) -> Any:
     """Return a function that lets a (co)tangent through where `x` is finite."""
     if dtype_of(x).kind == "c":
         keep, keep_imag = np.isfinite(np.real(x)), np.isfinite(np.imag(x))
-        if np.all(keep & keep_imag):
+        if np.all(concrete(keep & keep_imag)):
             return _all
 
         def select_parts(t):
@@ -189,7 +204,7 @@ def _where_finite(x: Any) -> Any:
 
         return select_parts
     keep = np.isfinite(x)
-    if np.all(keep):
+    if np.all(concrete(keep)):
         return _all
 
     def select(t):
@@ -216,7 +231,10 @@ def finite_vjp(primals, out, **params):
 def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     """Replace NaN and infinities by numbers, in a copy or in place."""
     made = finite.bind(x, nan=nan, posinf=posinf, neginf=neginf)
-    return made if copy or not isinstance(concrete(x), np.ndarray) else store(made, x)
+    return made if copy or not is_array(x) else store(made, x)
+
+
+broadcasting(finite)
 
 
 @finite.def_samples
@@ -251,6 +269,9 @@ def fraction_jvp(primals, tangents, out):
     return tangents[0]
 
 
+broadcasting(fraction)
+
+
 @fraction.def_samples
 def fraction_samples(rng):
     yield Sample(rng.uniform(0.1, 0.9, size=3) + np.array([0, 2, -3]), fun=fraction)
@@ -276,12 +297,12 @@ def mantissa(x):
 
 @mantissa.def_jvp
 def mantissa_jvp(primals, tangents, out):
-    return np.ldexp(tangents[0], -_exponent(primals[0]))
+    return np.ldexp(tangents[0], -exponent.bind(primals[0]))
 
 
 @mantissa.def_vjp
 def mantissa_vjp(primals, out):
-    down = -_exponent(primals[0])
+    down = -exponent.bind(primals[0])
 
     def mantissa_pullback(out_bar):
         return np.ldexp(out_bar, down)
@@ -289,19 +310,31 @@ def mantissa_vjp(primals, out):
     return mantissa_pullback
 
 
+@primitive(name="frexp_exponent")
+def exponent(x):
+    """Exponent e of x = m * 2**e."""
+    return np.frexp(x)[1]
+
+
+exponent.not_differentiable("piecewise constant")
+broadcasting(mantissa)
+broadcasting(exponent)
+
+
 @mantissa.def_samples
 def mantissa_samples(rng):
-    yield Sample(rng.uniform(1.1, 1.9, size=3) * [0.1, -4.0, 16.0], fun=mantissa)
+    yield Sample(rng.uniform(1.1, 1.9, size=3) * [0.1, -4.0, 16.0], fun=mantissa, complex=False)
 
 
-def _exponent(x: Any) -> Any:
-    return np.frexp(concrete(x))[1]
+@exponent.def_samples
+def exponent_samples(rng):
+    yield Sample(rng.uniform(1.1, 1.9, size=3) * [0.1, -4.0, 16.0], fun=exponent, complex=False)
 
 
 @overrides(np.frexp)
 def frexp(x, out=None):
     """Mantissa, and the exponent as plain integers."""
-    return _stored((mantissa.bind(x), _exponent(x)), out)
+    return _stored((mantissa.bind(x), exponent.bind(x)), out)
 
 
 @frexp.def_samples
@@ -309,24 +342,34 @@ def frexp_samples(rng):
     yield Sample(rng.uniform(1.1, 1.9, size=3) * [0.25, -4.0, 16.0])
 
 
-@primitive(linear, name="ldexp")
-def scale(x1, *, x2):
+@primitive(name="ldexp")
+def scale(x1, x2):
     """x1 * 2**x2."""
     return np.ldexp(x1, x2)
 
 
+@scale.def_jvp
+def scale_jvp(primals, tangents, out):
+    return np.ldexp(tangents[0], primals[1])
+
+
 @scale.def_vjp
-def scale_vjp(primals, out, *, x2):
+def scale_vjp(primals, out):
+    _, x2 = primals
+
     def ldexp_pullback(out_bar):
         return np.ldexp(out_bar, x2)
 
-    return ldexp_pullback
+    return ldexp_pullback, None
+
+
+broadcasting(scale)
 
 
 @scale.def_call(np.ldexp)
 def ldexp(x1, x2, out=None):
     """Multiply by a power of two."""
-    made = scale.bind(x1, x2=np.array(x2)[()])  # the caller may write to it
+    made = scale.bind(array_of(x1), array_of(x2))
     return made if out is None else store(made, out)
 
 

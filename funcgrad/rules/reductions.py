@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from funcgrad.core.dispatch import discrete
 from funcgrad.core.level import TracerBase
 from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import dtype_of, shape_of, zero_wins
 from funcgrad.rules.axes import (
     NOT_GIVEN,
     axes_of,
+    batch_reduction,
     cast,
     count,
     finish,
@@ -60,6 +60,7 @@ def spell(made, *functions, ufunc=None, typed=True):
     The functions have the signature of ``np.sum`` or, if not `typed`, that of ``np.max``.
     """
     bind = made.bind
+    batch_reduction(made)
 
     def function(a, axis=None, dtype=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True):
         if where is True and initial is NOT_GIVEN and out is None and isinstance(a, TracerBase):
@@ -220,6 +221,9 @@ def reduce_mean_vjp(primals, out, *, axis, dtype, keepdims):
         return np.broadcast_to(share, shape)
 
     return reduce_mean_pullback if len(primals) == 1 else (reduce_mean_pullback, None)
+
+
+batch_reduction(reduce_mean)
 
 
 @reduce_mean.def_call(np.mean)
@@ -396,21 +400,3 @@ reduce_maximum = _declare_extreme(np.maximum, _hits_or_nan, np.max, np.amax)
 reduce_minimum = _declare_extreme(np.minimum, _hits_or_nan, np.min, np.amin)
 reduce_fmax = _declare_extreme(np.fmax, _hits_or_all_nan)
 reduce_fmin = _declare_extreme(np.fmin, _hits_or_all_nan)
-
-
-# What counts, tests or locates: plain results under grad and jvp, so that code can branch on them.
-
-discrete(
-    np.all,
-    np.any,
-    np.argmax,
-    np.argmin,
-    np.count_nonzero,
-    np.nanargmax,
-    np.nanargmin,
-    *(
-        getattr(_ufunc, method)
-        for _ufunc in (np.logical_and, np.logical_or, np.logical_xor)
-        for method in ("reduce", "accumulate", "reduceat")
-    ),
-)

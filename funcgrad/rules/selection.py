@@ -4,8 +4,7 @@ The one idea: a cotangent goes back to where its element came from, and it is *s
 (``np.where(mask, t, 0)``), never multiplied by a mask: what a branch not taken computed, infinite
 or NaN as it may be, then has no say.
 
-The functions whose results are positions or truth values stand at the end: they have no
-derivative, and return plain arrays.
+Functions whose results are positions or truth values are in `funcgrad.rules.discrete`.
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.dispatch import discrete
-from funcgrad.core.level import concrete
+from funcgrad.core.batch import broadcasting
+from funcgrad.core.level import TracerBase, concrete, detached
 from funcgrad.core.primitive import Sample, overrides, primitive, store
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import MissingRuleError, user_line
-from funcgrad.rules.indexing import joined
-from funcgrad.rules.spelling import holds_tracer
+from funcgrad.rules.indexing import joined, refuse_traced
+from funcgrad.rules.spelling import holds_tracer, refuse_batched, stand_in
 
 __all__: list[str] = []
 
@@ -66,11 +65,14 @@ def where_vjp(primals, out):
 
 
 def _truth(condition):
-    """Return a condition as plain truth values: a float is true unless it is 0."""
-    condition = concrete(condition)
+    """Return a condition as truth values: a float is true unless it is 0."""
+    condition = detached(condition)
     if dtype_of(condition).kind == "b" or isinstance(condition, bool):
         return condition
     return np.not_equal(condition, 0)
+
+
+broadcasting(where)
 
 
 @where.def_call(np.where)
@@ -143,7 +145,7 @@ def _upper_part(t, a, a_min, a_max):
 
 @clip.def_jvp
 def clip_jvp(primals, tangents, out):
-    values = tuple(map(concrete, primals))
+    values = tuple(map(detached, primals))
     a_dot, min_dot, max_dot = tangents
     out_dot = 0 if a_dot is None else _only(_inside(*values), a_dot)
     if min_dot is not None:
@@ -155,7 +157,7 @@ def clip_jvp(primals, tangents, out):
 
 @clip.def_vjp
 def clip_vjp(primals, out):
-    a, a_min, a_max = map(concrete, primals)
+    a, a_min, a_max = map(detached, primals)
     inside = _inside(a, a_min, a_max)
 
     def clip_pullback_a(out_bar):
@@ -168,6 +170,9 @@ def clip_vjp(primals, out):
         return _upper_part(out_bar, a, a_min, a_max)
 
     return clip_pullback_a, clip_pullback_min, clip_pullback_max
+
+
+broadcasting(clip)
 
 
 @clip.def_call(np.clip)
@@ -224,32 +229,38 @@ def clip_samples(rng):
 
 
 @primitive(name="select")
-def _select(*choices, condlist):
-    """The first choice whose condition is true; the last of `choices` is the default."""
-    return np.select(condlist, list(choices[:-1]), choices[-1])
+def _select(*arrays, count):
+    """The first choice whose condition is true; `count` conditions come first, the default last."""
+    return np.select(list(arrays[:count]), list(arrays[count:-1]), arrays[-1])
 
 
 @_select.def_jvp
-def select_jvp(primals, tangents, out, *, condlist):
+def select_jvp(primals, tangents, out, *, count):
     zero = dtype_of(out).type(0)
-    dots = [zero if x_dot is None else x_dot for x_dot in tangents]
-    return _select.bind(*dots, condlist=condlist)
+    dots = [zero if x_dot is None else x_dot for x_dot in tangents[count:]]
+    return _select.bind(*primals[:count], *dots, count=count)
 
 
 @_select.def_vjp
-def select_vjp(primals, out, *, condlist):
+def select_vjp(primals, out, *, count):
+    conditions = primals[:count]
+
     def pullback_for(number):
         def select_pullback(out_bar):
-            before = np.zeros((), bool)
-            for condition in condlist[:number]:
-                before = before | condition
-            last = number == len(condlist)
-            taken = ~before if last else condlist[number] & ~before
+            before: Any = np.zeros((), bool)
+            for condition in conditions[:number]:
+                before = np.logical_or(before, condition)
+            taken = np.logical_not(before)
+            if number < count:
+                taken = np.logical_and(conditions[number], taken)
             return _only(taken, out_bar)
 
         return select_pullback
 
-    return tuple(map(pullback_for, range(len(primals))))
+    return (None,) * count + tuple(map(pullback_for, range(count + 1)))
+
+
+broadcasting(_select)
 
 
 @_select.def_call(np.select)
@@ -257,9 +268,12 @@ def _traced_select(condlist, choicelist, default=0):
     """`numpy.select`."""
     if len(condlist) != len(choicelist) or len(condlist) == 0:
         return np.select(list(map(concrete, condlist)), list(map(concrete, choicelist)))
-    conditions = [np.array(concrete(condition)) for condition in condlist]
+    conditions = [
+        part if isinstance(part, TracerBase) else np.array(part)
+        for part in map(detached, map(joined, condlist))
+    ]
     choices = (*map(joined, choicelist), joined(default))
-    return _select.bind(*choices, condlist=conditions)
+    return _select.bind(*conditions, *choices, count=len(conditions))
 
 
 @_select.def_samples
@@ -274,21 +288,21 @@ def select_samples(rng):
 
 
 @primitive(name="choose")
-def _choose(*choices, a, mode):
+def _choose(a, *choices, mode):
     """From each place of the arrays `choices`, the element of the one that `a` numbers there."""
     return np.choose(a, choices, mode=mode)
 
 
 @_choose.def_jvp
-def choose_jvp(primals, tangents, out, *, a, mode):
+def choose_jvp(primals, tangents, out, *, mode):
     zero = dtype_of(out).type(0)
-    dots = [zero if x_dot is None else x_dot for x_dot in tangents]
-    return _choose.bind(*dots, a=a, mode=mode)
+    dots = [zero if x_dot is None else x_dot for x_dot in tangents[1:]]
+    return _choose.bind(primals[0], *dots, mode=mode)
 
 
 @_choose.def_vjp
-def choose_vjp(primals, out, *, a, mode):
-    count = len(primals)
+def choose_vjp(primals, out, *, mode):
+    a, count = primals[0], len(primals) - 1
 
     def pullback_for(number):
         def choose_pullback(out_bar):
@@ -297,15 +311,22 @@ def choose_vjp(primals, out, *, a, mode):
 
         return choose_pullback
 
-    return tuple(map(pullback_for, range(count)))
+    return (None, *map(pullback_for, range(count)))
+
+
+broadcasting(_choose)
 
 
 @_choose.def_call(np.choose)
 def _traced_choose(a, choices, out=None, mode="raise"):
     """`numpy.choose`."""
-    a = np.array(a)  # refuses traced values: they are no numbers of arrays
-    parts = tuple(map(joined, choices))
-    result = _choose.bind(*parts, a=a, mode=mode)
+    a = joined(a)
+    if isinstance(a, TracerBase) and dtype_of(a).kind not in "iub":
+        refuse_traced(a)  # they are no numbers of arrays
+    a = detached(a)
+    if not isinstance(a, TracerBase):
+        a = np.array(a)
+    result = _choose.bind(a, *map(joined, choices), mode=mode)
     return result if out is None else store(result, out)
 
 
@@ -326,7 +347,9 @@ def choose_samples(rng):
 @overrides(np.compress)
 def compress(condition, a, axis=None, out=None):
     """Slices of `a` along `axis` where `condition` is true."""
-    condition = np.asarray(concrete(condition))
+    condition = detached(condition)
+    refuse_batched(condition, "numpy.compress takes as many elements as a mask has")
+    condition = np.asarray(condition)
     if condition.ndim != 1:
         raise ValueError("condition must be a 1-d array")
     return np.take(a, np.flatnonzero(condition), axis=axis, out=out)
@@ -344,7 +367,9 @@ def compress_samples(rng):
 @overrides(np.extract)
 def extract(condition, arr):
     """Elements of `arr` where `condition` is true, in one dimension."""
-    return np.take(np.ravel(arr), np.flatnonzero(concrete(condition)))
+    condition = detached(condition)
+    refuse_batched(condition, "numpy.extract takes as many elements as a mask has")
+    return np.take(np.ravel(arr), np.flatnonzero(condition))
 
 
 @extract.def_samples
@@ -369,7 +394,9 @@ def unique(
     **kwargs,
 ):
     """The different values of `ar`, sorted; each has the derivative of its first occurrence."""
-    found = np.unique(concrete(ar), True, True, True, axis, equal_nan=equal_nan, **kwargs)
+    plain = detached(ar)
+    refuse_batched(plain, "numpy.unique gives as many elements as there are different ones")
+    found = np.unique(plain, True, True, True, axis, equal_nan=equal_nan, **kwargs)
     _, index, inverse, counts = found
     values = np.take(np.ravel(ar) if axis is None else ar, index, axis=0 if axis is None else axis)
     wanted = (return_index, index), (return_inverse, inverse), (return_counts, counts)
@@ -380,9 +407,9 @@ def unique(
 @unique.def_samples
 def unique_samples(rng):
     x = rng.normal(size=4)
-    yield Sample(x, complex=False)
-    yield Sample(rng.normal(size=(2, 3)), complex=False)
-    yield Sample(rng.normal(size=(3, 2)), axis=0, complex=False)
+    yield Sample(x, complex=False, batch=False)
+    yield Sample(rng.normal(size=(2, 3)), complex=False, batch=False)
+    yield Sample(rng.normal(size=(3, 2)), axis=0, complex=False, batch=False)
 
 
 # An index made of lists of positions; of floats it is of no use as one, but it keeps them
@@ -391,10 +418,12 @@ def unique_samples(rng):
 @overrides(np.ix_)
 def ix_(*args):
     """Each sequence along an axis of its own."""
-    shapes = np.ix_(*map(concrete, args))
+    shapes = np.ix_(*(stand_in(shape_of(arg)) if holds_tracer(arg) else arg for arg in args))
     return tuple(
-        np.reshape(arg, plain.shape) if holds_tracer(arg) else plain
-        for arg, plain in zip(args, shapes, strict=True)
+        np.reshape(arg, (1,) * place + (-1,) + (1,) * (len(args) - place - 1))
+        if holds_tracer(arg)
+        else plain
+        for place, (arg, plain) in enumerate(zip(args, shapes, strict=True))
     )
 
 
@@ -402,31 +431,3 @@ def ix_(*args):
 def ix_samples(rng):
     yield Sample(rng.normal(size=2), [0, 1])
     yield Sample(rng.normal(size=3), rng.normal(size=1))
-
-
-# Positions and truth values
-
-discrete(
-    np.allclose,
-    np.argpartition,
-    np.argsort,
-    np.argwhere,
-    np.array_equal,
-    np.array_equiv,
-    np.diag_indices_from,
-    np.digitize,
-    np.flatnonzero,
-    np.isclose,
-    np.isin,
-    np.iscomplex,
-    np.isneginf,
-    np.isposinf,
-    np.isreal,
-    np.lexsort,
-    np.nonzero,
-    np.ravel_multi_index,
-    np.searchsorted,
-    np.tril_indices_from,
-    np.triu_indices_from,
-    np.unravel_index,
-)

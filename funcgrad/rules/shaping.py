@@ -7,16 +7,18 @@ refused by assignment. A permutation of axes, however NumPy spells it, is a `tra
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from funcgrad.core.batch import shift
 from funcgrad.core.level import concrete
 from funcgrad.core.primitive import Sample, overrides, primitive
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import DtypeError, describe, user_line
 from funcgrad.rules.families import linear
-from funcgrad.rules.spelling import array_of, axis_order
+from funcgrad.rules.spelling import array_of, axis_order, stand_in
 
 __all__: list[str] = []
 
@@ -32,8 +34,14 @@ def _same(out_bar):
 def reshape_args(args, params):
     """Say C or F where NumPy looks at the memory of the array."""
     if params["order"] == "A":
-        params["order"] = _order_a(concrete(args[0]))
+        params["order"] = _order_a(_memory_of(args[0]))
     return args, params
+
+
+def _memory_of(x: Any) -> Any:
+    """Return the plain array at the bottom, or None if it is laid out for many examples."""
+    value = concrete(x)
+    return value if shape_of(value) == shape_of(x) else None
 
 
 def _order_a(value: Any) -> str:
@@ -59,6 +67,34 @@ def reshape_vjp(primals, out, *, shape, order, copy):
     return reshape_pullback
 
 
+@reshape.def_batch
+def reshape_batch(args, batched, *, shape, order, copy):
+    (a,) = args
+    size, *old = shape_of(a)
+    new = _completed(tuple(old), shape)
+    if order == "F":  # as in C order with all axes reversed, but for the first
+        a = np.reshape(_reversed_axes(a), (size, *new[::-1]))
+        return _reversed_axes(a)
+    return reshape.bind(a, shape=(size, *new), order="C", copy=copy)
+
+
+def _completed(old: tuple[int, ...], shape: Any) -> tuple[int, ...]:
+    """Return the new shape with -1 worked out; raise as NumPy does if it does not fit."""
+    new = tuple(shape) if isinstance(shape, list | tuple) else (shape,)
+    count = math.prod(old)
+    known = math.prod(n for n in new if n != -1)
+    if -1 in new and known and count % known == 0:
+        return tuple(count // known if n == -1 else n for n in new)
+    if new.count(-1) or known != count:
+        np.reshape(stand_in(old), new)  # raises
+    return new
+
+
+def _reversed_axes(a: Any) -> Any:
+    """Reverse the order of all axes but the first."""
+    return np.transpose(a, (0, *range(len(shape_of(a)) - 1, 0, -1)))
+
+
 @reshape.def_samples
 def reshape_samples(rng):
     x = rng.normal(size=(2, 3, 4))
@@ -77,9 +113,11 @@ def ravel_args(args, params):
     (a,) = args
     order = params["order"]
     if order == "A":
-        return args, {"order": _order_a(concrete(a))}
+        return args, {"order": _order_a(_memory_of(a))}
     if order == "K":
-        return (np.transpose(a, _memory_order(concrete(a))),), {"order": "C"}
+        value = _memory_of(a)
+        axes = None if value is None else _memory_order(value)
+        return (a if axes is None else np.transpose(a, axes),), {"order": "C"}
     return args, params
 
 
@@ -98,6 +136,11 @@ def ravel_vjp(primals, out, *, order):
         return np.reshape(out_bar, shape, order)
 
     return ravel_pullback
+
+
+@ravel.def_batch
+def ravel_batch(args, batched, *, order):
+    return reshape_batch(args, batched, shape=(-1,), order=order, copy=None)
 
 
 def _memory_order(value: Any) -> tuple[int, ...]:
@@ -145,6 +188,15 @@ def squeeze_vjp(primals, out, *, axis):
     return _reshape_back(primals)
 
 
+@squeeze.def_batch
+def squeeze_batch(args, batched, *, axis):
+    (a,) = args
+    _, *shape = shape_of(a)
+    if axis is None:
+        axis = tuple(i for i, n in enumerate(shape) if n == 1)
+    return squeeze.bind(a, axis=shift(axis, len(shape)) if shape else ())
+
+
 @squeeze.def_samples
 def squeeze_samples(rng):
     x = rng.normal(size=(1, 3, 1))
@@ -165,6 +217,14 @@ def expand_dims(a, *, axis):
 @expand_dims.def_vjp
 def expand_dims_vjp(primals, out, *, axis):
     return _reshape_back(primals)
+
+
+@expand_dims.def_batch
+def expand_dims_batch(args, batched, *, axis):
+    (a,) = args
+    added = len(axis) if isinstance(axis, list | tuple) else 1
+    axis = tuple(axis) if isinstance(axis, list) else axis
+    return expand_dims.bind(a, axis=shift(axis, len(shape_of(a)) - 1 + added))
 
 
 @expand_dims.def_samples
@@ -262,6 +322,18 @@ def transpose_vjp(primals, out, *, axes):
     return transpose_pullback
 
 
+@transpose.def_batch
+def transpose_batch(args, batched, *, axes):
+    (a,) = args
+    ndim = len(shape_of(a)) - 1
+    if axes is None:
+        return _reversed_axes(a)
+    axes = (axes,) if isinstance(axes, int) else tuple(axes)
+    if len(axes) != ndim:
+        raise ValueError("axes don't match array")
+    return transpose.bind(a, axes=(0, *shift(axes, ndim)))
+
+
 @transpose.def_samples
 def transpose_samples(rng):
     x = rng.normal(size=(2, 3, 4))
@@ -338,6 +410,17 @@ def broadcast_to_vjp(primals, out, *, shape, subok):
     return _same
 
 
+@broadcast_to.def_batch
+def broadcast_to_batch(args, batched, *, shape, subok):
+    (array,) = args
+    size, *old = shape_of(array)
+    new = tuple(shape) if isinstance(shape, list | tuple) else (shape,)
+    if len(old) > len(new):
+        np.broadcast_to(stand_in(tuple(old)), new)  # raises
+    array = np.reshape(array, (size, *(1,) * (len(new) - len(old)), *old))
+    return broadcast_to.bind(array, shape=(size, *new), subok=subok)
+
+
 @broadcast_to.def_samples
 def broadcast_to_samples(rng):
     yield Sample(rng.normal(size=(3, 1)), (2, 3, 4))
@@ -381,6 +464,11 @@ def copy_vjp(primals, out, *, order, subok):
     return _same
 
 
+@copy.def_batch
+def copy_batch(args, batched, *, order, subok):
+    return copy.bind(*args, order="K", subok=subok)
+
+
 @copy.def_samples
 def copy_samples(rng):
     yield Sample(rng.normal(size=(2, 3)))
@@ -407,6 +495,11 @@ def cast_vjp(primals, out, *, dtype):
     return _same if dtype.kind in "fc" else (None,)
 
 
+@cast.def_batch
+def cast_batch(args, batched, *, dtype):
+    return cast.bind(*args, dtype=dtype)
+
+
 @cast.def_call(np.astype)
 def astype(x, dtype, /, *, copy=True, device=None):
     """Convert to another dtype: a copy, unless there is nothing to do and `copy` is false."""
@@ -414,7 +507,7 @@ def astype(x, dtype, /, *, copy=True, device=None):
     if dtype.kind == "O":
         raise DtypeError(
             "a traced array cannot become an array of objects, which would lose its derivative",
-            where=f"{user_line()}; {describe(concrete(x))}",
+            where=f"{user_line()}; {describe(x)}",
             fix="keep its dtype, or write funcgrad.stop_gradient(x).astype(object)",
         )
     if not copy and dtype == dtype_of(x):

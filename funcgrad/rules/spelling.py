@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.level import TracerBase
+from funcgrad.core.level import TracerBase, traced_here
 from funcgrad.core.zero import dtype_of
-from funcgrad.errors import DtypeError, describe, user_line
+from funcgrad.errors import DtypeError, ShapeError, describe, user_line
 
-__all__ = ["array_of", "axis_order", "holds_tracer", "stand_in"]
+__all__ = ["array_of", "axis_order", "holds_tracer", "refuse_batched", "stand_in"]
 
 _NESTED = (list, tuple)
 
@@ -49,6 +49,16 @@ def array_of(value: Any) -> Any:
 def stand_in(shape: tuple[int, ...]) -> Any:
     """Return an array of `shape` that takes no memory, to ask NumPy what it would do."""
     return np.broadcast_to(np.False_, shape)
+
+
+def refuse_batched(value: Any, what: str) -> None:
+    """Raise if `value` differs from example to example, and with it the shape of the result."""
+    if isinstance(value, TracerBase):
+        raise ShapeError(
+            f"{what}, which may differ from example to example",
+            where=f"{user_line()}; {traced_here(value)}",
+            fix="keep all elements, and use np.where(mask, x, 0), or where=mask in a reduction",
+        )
 
 
 def axis_order(rearrange: Callable[..., Any], ndim: int, *args: Any) -> tuple[int, ...]:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from funcgrad.core.primitive import Sample, overrides, primitive
-from funcgrad.core.zero import shape_of
+from funcgrad.core.batch import shift
+from funcgrad.core.level import TracerBase, detached
+from funcgrad.core.primitive import Sample, overrides, primitive, store
+from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.rules.families import linear
-from funcgrad.rules.indexing import refuse_traced, scatter_add
+from funcgrad.rules.gathering import read_at
+from funcgrad.rules.indexing import joined, refuse_traced, scatter_add
+from funcgrad.rules.spelling import holds_tracer
 
 __all__: list[str] = []
 
@@ -21,7 +27,7 @@ def _take_args(args, params):
     return args, params
 
 
-@primitive(linear, overrides=(np.take,), canonical=_take_args)
+@primitive(linear, canonical=_take_args)
 def take(a, *, indices, axis=None, out=None, mode="raise"):
     """Elements of `a` along `axis`, or of the flattened array."""
     return np.take(a, indices, axis=axis, mode=mode)
@@ -46,6 +52,35 @@ def take_vjp(primals, out, *, indices, axis, mode):
     return take_pullback
 
 
+@take.def_batch
+def take_batch(args, batched, *, indices, axis, mode):
+    (a,) = args
+    size, *shape = shape_of(a)
+    if axis is None:
+        a, axis = np.reshape(a, (size, math.prod(shape))), 1
+    else:
+        axis = shift(axis, len(shape))
+    return take.bind(a, indices=indices, axis=axis, mode=mode)
+
+
+@take.def_call(np.take)
+def traced_take(a, indices, axis=None, out=None, mode="raise"):
+    """Take by indices that may be traced, as they are where they differ between examples."""
+    if not holds_tracer(indices) or dtype_of(joined(indices)).kind not in "iu":
+        return take(a, indices, axis, out, mode)
+    indices = joined(indices)
+    shape = shape_of(a)
+    if axis is None:
+        a, shape, axis = np.reshape(a, (math.prod(shape),)), (math.prod(shape),), 0
+    axis = shift(axis, len(shape)) - 1
+    if mode == "clip":
+        indices = np.clip(indices, 0, shape[axis] - 1)
+    elif mode == "wrap":
+        indices = np.remainder(indices, shape[axis])
+    taken = read_at(a, (slice(None),) * axis + (indices,))
+    return taken if out is None else store(taken, out)
+
+
 @take.def_samples
 def take_samples(rng):
     x = rng.normal(size=(3, 4))
@@ -66,12 +101,16 @@ def take_samples(rng):
 def take_along_axis(arr, indices, axis=-1):
     """Elements of `arr` along `axis`, by an array of indices beside it."""
     index, flat = _along_axis(shape_of(arr), indices, axis)
-    return (np.ravel(arr) if flat else arr)[index]
+    if flat:
+        arr = np.ravel(arr)
+    return read_at(arr, index) if holds_tracer(index) else arr[index]
 
 
 def _along_axis(shape, indices, axis):
     """Return the index that `indices` stand for, and whether it is one of the flat array."""
-    indices = np.asarray(indices)
+    indices = detached(joined(indices))
+    if not isinstance(indices, TracerBase):
+        indices = np.asarray(indices)
     flat = axis is None
     if flat:
         if indices.ndim != 1:

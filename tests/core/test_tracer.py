@@ -89,10 +89,10 @@ ARGUMENTS = {
     "view": (int,),
 }
 REFUSED = frozenset(
-    "base byteswap ctypes data dump dumps flags getfield item partition resize setfield "  # noqa: SIM905
+    "base byteswap ctypes data dump dumps flags getfield item resize setfield "  # noqa: SIM905
     "setflags strides to_device tobytes tofile tolist view".split()
 )
-IN_PLACE = frozenset({"fill", "put", "sort"})
+IN_PLACE = frozenset({"fill", "partition", "put", "sort"})
 
 
 # Members that some NumPy versions still list, only to say that they are gone.

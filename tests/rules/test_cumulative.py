@@ -235,3 +235,23 @@ def test_pieces_of_any_ufunc():
 def test_an_index_out_of_range_raises_what_numpy_raises():
     with pytest.raises(IndexError, match="index 7 out-of-bounds"):
         fg.grad(lambda x: np.sum(np.add.reduceat(x, [0, 7])))(np.ones(3))
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-60, 1e60])
+def test_cumprod_by_logarithms_and_by_a_scan_agree(scale):
+    """Products far from 0 and from infinity have a shorter rule than others."""
+    a = np.array([0.5, -2.0, 1.5, 0.25, 3.0]) * scale
+    t = np.array([1.0, -1.0, 2.0, 0.5, 3.0]) / scale ** np.arange(1.0, 6.0)
+    (gradient,) = fg.vjp(np.cumprod, a)[1](t)
+    base, weights = a / scale, t * scale ** np.arange(1.0, 6.0)
+    expected = [
+        sum(weights[k] * np.prod(np.delete(base[: k + 1], i)) for k in range(i, 5))
+        for i in range(5)
+    ]
+    np.testing.assert_allclose(gradient * scale, expected, rtol=1e-13)
+
+
+def test_running_extreme_with_ties_in_one_line_alone():
+    a = np.array([[1.0, 3.0, 2.0], [2.0, 2.0, 1.0]])
+    _, pullback = fg.vjp(lambda a: np.maximum.accumulate(a, axis=1), a)
+    np.testing.assert_array_equal(pullback(np.ones((2, 3)))[0], [[1, 2, 0], [2, 1, 0]])

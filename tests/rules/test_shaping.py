@@ -1,6 +1,7 @@
 """What the laws cannot know of shaping, arranging, diagonals and parts: layout, memory, errors."""
 
 import gc
+import re
 import weakref
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 import funcgrad as fg
 from funcgrad.core.level import TracerBase, concrete
-from funcgrad.errors import DtypeError, MissingRuleError, MutationError
+from funcgrad.errors import DtypeError, MutationError
 from funcgrad.transforms.tape import ReverseTrace
 
 X = np.arange(6.0).reshape(2, 3)
@@ -298,10 +299,66 @@ def test_pad_with_traced_constants():
     assert high_bar == 3
 
 
-@pytest.mark.parametrize("mode", ["mean", "linear_ramp", lambda *_: None])
-def test_pad_modes_without_a_rule_say_so(mode):
-    with pytest.raises(MissingRuleError, match=r"numpy\.pad with mode="):
-        fg.grad(lambda x: np.sum(np.pad(x, 1, mode=mode)))(X)
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        # As above: 24 is the sum of the weights of what was added.
+        ({"mode": "mean"}, [3 + 8, 4 + 8, 5 + 8]),
+        ({"mode": "mean", "stat_length": 1}, [3 + 1 + 2, 4, 5 + 6 + 7 + 8]),
+        ({"mode": "maximum"}, [3, 4 + 24, 5]),
+        ({"mode": "minimum"}, [3 + 24, 4, 5]),
+        ({"mode": "median"}, [3, 4, 5 + 24]),
+        ({"mode": "linear_ramp"}, [3 + 2 / 2, 4, 5 + 6 * 2 / 3 + 7 / 3]),  # 0 a/2 ... 2c/3 c/3 0
+        # 2a-c 2a-b a b c 2c-b 2c-a 2(2c-a)-(2c-b)
+        ({"mode": "reflect", "reflect_type": "odd"}, [3 + 6 - 7 - 16, 4 - 2 - 6 + 8, 46]),
+        # 2a-b a a b c c 2c-b 2c-a
+        ({"mode": "symmetric", "reflect_type": "odd"}, [3 + 2 + 2 - 8, 4 - 1 - 7, 5 + 6 + 14 + 16]),
+    ],
+)
+def test_pad_modes_that_compute_what_they_add(options, expected):
+    gradient = fg.grad(weighted(lambda x: np.pad(x, (2, 3), **options)))(np.array([1.0, 3.0, 2.0]))
+    np.testing.assert_allclose(gradient, expected, rtol=1e-15)
+
+
+def test_end_values_of_a_ramp_can_be_traced():
+    def f(x, end):
+        return np.pad(x, (2, 0), mode="linear_ramp", end_values=end)  # end, (end + x) / 2, x
+
+    np.testing.assert_array_equal(value_of(f, np.ones(1), 5.0), [5.0, 3.0, 1.0])
+    _, pullback = fg.vjp(f, np.ones(1), 5.0)
+    x_bar, end_bar = pullback(np.array([1.0, 2.0, 3.0]))
+    assert x_bar[0] == 2 / 2 + 3
+    assert end_bar == 1 + 2 / 2
+
+
+def test_pad_by_a_function_of_the_users():
+    def scaled(line, width, axis, options):
+        line[: width[0]] = options["by"] * line[width[0]]
+
+    def f(x):
+        return np.pad(x, (2, 3), scaled, by=10.0)  # 10a 10a a b c 0 0 0
+
+    np.testing.assert_array_equal(value_of(f, np.arange(3.0)), f(np.arange(3.0)))
+    np.testing.assert_array_equal(fg.grad(weighted(f))(np.ones(3)), [3 + 10 * (1 + 2), 4, 5])
+
+
+@pytest.mark.parametrize(
+    ("shape", "options"),
+    [
+        ((3,), {"mode": "mean", "stat_length": -1}),
+        ((3,), {"mode": "maximum", "stat_length": 0}),
+        ((3,), {"mode": "linear_ramp", "stat_length": 1}),
+        ((0, 2), {"mode": "median"}),
+        ((0, 2), {"mode": "reflect", "reflect_type": "odd"}),
+        ((3,), {"mode": "backwards"}),
+    ],
+)
+def test_pad_refuses_what_numpy_refuses(shape, options):
+    x = np.zeros(shape)
+    with pytest.raises(ValueError, match=r".") as expected:
+        np.pad(x, 1, **options)
+    with pytest.raises(ValueError, match=re.escape(str(expected.value))):
+        fg.vjp(lambda x: np.pad(x, 1, **options), x)
 
 
 def test_insert_of_broadcast_values_sums_over_their_places():
