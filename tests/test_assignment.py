@@ -917,9 +917,12 @@ def test_the_elements_are_assigned_to_in_order():
 
 def shared_parts(x, sample, fun):
     """Yield the results that share memory with an argument, and that argument."""
-    leaves, treedef = tree.flatten((list(sample.args), dict(sample.kwargs)))
+    call = (list(sample.args), dict(sample.kwargs))
+    leaves, treedef = tree.flatten(call)
     made = []
-    for position, leaf in enumerate(leaves):
+    for position, (path, leaf) in enumerate(tree.flatten_with_path(call)[0]):
+        if path[0].idx == 1 and path[1].key not in sample.argnames:
+            continue
         if isinstance(leaf, np.ndarray) and leaf.dtype.kind in "fc":
             array = np.zeros_like(x, shape=leaf.shape, dtype=leaf.dtype)
             array[...] = leaf + 0 * x  # traced, and no argument

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 from scipy import special as sp
 
-from funcgrad.core.batch import count_examples, full_batch
+from funcgrad.core.batch import count_examples, full_batch, loop
 from funcgrad.core.level import concrete
 from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import dtype_of, is_finite, shape_of, zero_wins
@@ -47,6 +47,8 @@ def _along(primitive: Any) -> None:
 
     def along_batch(args: Any, batched: Any, *, axis: Any, **params: Any) -> Any:
         size = count_examples(args, batched)
+        if not size:  # SciPy does not reduce an empty array over several axes
+            return loop(primitive.bind, args, batched, {"axis": axis, **params})
         whole = [full_batch(x, own, size) for x, own in zip(args, batched, strict=True)]
         return primitive.bind(*whole, axis=tuple([i + 1 for i in axis]), **params)
 
