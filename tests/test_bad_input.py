@@ -222,10 +222,10 @@ def test_no_arguments_at_all():
     assert "argnums=0 of grad is out of range" in what
 
 
-@pytest.mark.parametrize("argnums", [-1, (0, -1)])
-def test_argnums_negative(argnums):
-    what, where, fix = complaint(errors.ArgumentError, fg.grad, total, argnums)
-    assert "argnums of grad cannot be negative" in what
+@pytest.mark.parametrize("argnums", [-2, (0, -2)])
+def test_argnums_too_negative(argnums):
+    what, where, fix = complaint(errors.ArgumentError, fg.grad(total, argnums), X)
+    assert what == "argnums=-2 of grad is out of range: the call has 1 positional argument"
     assert re.search(HERE, where)
     assert "from 0" in fix
 
@@ -453,7 +453,7 @@ def test_structure_of_a_cotangent():
 def test_path_of_a_wrong_cotangent():
     _, pullback = fg.vjp(lambda x: {"a": x, "b": [x]}, X)
     _, where, _ = complaint(errors.ShapeError, pullback, {"a": X, "b": [np.ones(2)]})
-    assert where == "the cotangent at ['b'][0]"
+    assert where.startswith("the cotangent at ['b'][0], ")
 
 
 def test_tangent_of_what_has_no_derivative():

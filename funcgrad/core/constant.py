@@ -15,7 +15,7 @@ import numpy as np
 
 from funcgrad.core import assign
 from funcgrad.core.elementwise import Elementwise
-from funcgrad.core.level import Origin, Trace, is_tracing
+from funcgrad.core.level import Origin, Trace, is_batching, is_tracing
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.tracer import Tracer, unwrap
 
@@ -59,7 +59,7 @@ assign.use_constant_trace(CONSTANT)
 
 
 def _wrap(value: Any) -> Any:
-    if isinstance(value, np.ndarray) and value.dtype.kind in "fc":
+    if isinstance(value, np.ndarray) and value.dtype.kind in ("fciub" if is_batching() else "fc"):
         return Tracer(CONSTANT, value, None)
     return value
 

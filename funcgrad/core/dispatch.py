@@ -48,6 +48,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
     if where is not True:
         # Where the mask is false NumPy computes nothing, so nothing there may be warned of.
         where = detached(where)
+        inputs = _as_wide_as(where, inputs)
         if not isinstance(where, TracerBase):
             fun = partial(fun, where=where, out=None)
     trace = top_trace(inputs)
@@ -68,11 +69,21 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
     return result if out is None else store(result, out, stretch=True)
 
 
+def _as_wide_as(where: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the inputs so that the mask broadcasts into their shape: the result has its shape."""
+    shape = np.broadcast_shapes(*map(shape_of, inputs))
+    wide = np.broadcast_shapes(shape, shape_of(where))
+    if wide == shape:
+        return inputs
+    return (np.broadcast_to(inputs[0], wide), *inputs[1:])
+
+
 def _load_late() -> bool:
     """Load the rules for a package that is in use by now; tell whether there were any to load."""
     ready = [package for package in LATE if package in sys.modules]
     for package in ready:
-        importlib.import_module(LATE.pop(package))
+        importlib.import_module(LATE[package])
+        del LATE[package]
     return bool(ready)
 
 
@@ -157,6 +168,12 @@ def _by_example(function: Any, args: Any, kwargs: Any, trace: Any) -> Any:
     """Call `function` for each example, and stack the results."""
     name = function.__name__
 
+    def none(out: Any) -> Any:
+        if type(out) in (tuple, list):
+            return type(out)(map(none, out))
+        like_out = np.asarray(out)
+        return type(tracer)(trace, np.zeros((0, *like_out.shape), like_out.dtype), None)
+
     def stacked(outs: list[Any]) -> Any:
         first = outs[0]
         if type(first) in (tuple, list):
@@ -173,8 +190,7 @@ def _by_example(function: Any, args: Any, kwargs: Any, trace: Any) -> Any:
     tracer = next(x for x in _flat(args, kwargs) if isinstance(x, TracerBase) and x._trace is trace)
     size = shape_of(tracer._value)[0]
     if not size:  # of what shape would the results be?
-        out = np.asarray(function(*_standing_in(args), **_standing_in(kwargs)))
-        return type(tracer)(trace, np.zeros((0, *out.shape), out.dtype), None)
+        return none(function(*_standing_in(args), **_standing_in(kwargs)))
     outs = [function(*_below(args, trace, i), **_below(kwargs, trace, i)) for i in range(size)]
     return stacked(outs)
 

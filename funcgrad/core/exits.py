@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.foreign import refuse
-from funcgrad.core.level import FIX_ASSIGNMENT, TracerBase, traced_here
+from funcgrad.core.level import FIX_ASSIGNMENT, TracerBase, is_batched, traced_here
 from funcgrad.errors import (
     DtypeError,
     FuncgradError,
@@ -62,6 +62,10 @@ def assignment_error(tracer: TracerBase, name: str, fix: str) -> FuncgradError:
     )
 
 
+_DIFFERS = "gives one number, but the value differs from example to example"
+_KEEP = "keep the array, and use NumPy's functions on it"
+
+
 def batched_error(tracer: TracerBase) -> FuncgradError:
     """Make the error for ``if x > 0`` where `x` stands for many examples, each with an answer."""
     return conversion_error(
@@ -78,9 +82,10 @@ def array_error(tracer: TracerBase, frame: Any, dtype: Any) -> FuncgradError:
     if use == "index" and tracer.dtype.kind in "iub":  # type: ignore[attr-defined]
         return conversion_error(
             tracer,
-            "a plain NumPy array cannot be indexed by a value that differs from example to example",
-            "write funcgrad.numpy.take(a, i, axis=0), or make the array an argument of the "
-            "function, with None in in_axes",
+            f"a plain NumPy array cannot be indexed by {_kind(tracer)} that "
+            "differs from example to example",
+            "make the array an argument of the function, with None in in_axes, or write "
+            "funcgrad.numpy.take(a, i, axis=0)",
         )
     if use == "index":
         return conversion_error(
@@ -139,29 +144,37 @@ def array_error(tracer: TracerBase, frame: Any, dtype: Any) -> FuncgradError:
 
 def _instead(frame: Any) -> str | None:
     """Return what to use for the function of SciPy that the user called, if `frame` is in one."""
-    called = None
+    found = None
     while frame is not None and package_of(frame.f_code.co_filename) == "scipy":
-        module, name = frame.f_globals.get("__name__", ""), frame.f_code.co_name
-        if not name.startswith("_"):
-            called = module.split(".")[1:2], name
+        # A function, a helper of one, or what a decorator made of the function `f`.
+        wrapped = frame.f_locals.get("f")
+        module = getattr(wrapped, "__module__", None) or frame.f_globals.get("__name__", "")
+        name = getattr(wrapped, "__name__", frame.f_code.co_name)
+        part = "".join(module.split(".")[1:2])
+        if part == "stats":  # a method of a distribution, maybe of a frozen one
+            owner = frame.f_locals.get("self")
+            owner = getattr(owner, "dist", owner)
+            distribution = getattr(owner, "name", None) or type(owner).__name__
+            distribution = distribution.removesuffix("_gen").removesuffix("_frozen")
+            if owner is not None and distribution in _replaced(part):
+                return f"use funcgrad.scipy.stats.{distribution}, which takes traced values"
+        if name in _replaced(part):
+            found = f"use funcgrad.scipy.{part}.{name}, which takes traced values"
         frame = frame.f_back
-    if called is None or not called[0]:
-        return None
-    (part,), name = called
-    if part == "stats":
-        return "use funcgrad.scipy.stats, whose distributions take traced values"
-    if name in _replaced(part):
-        return f"use funcgrad.scipy.{part}.{name}, which takes traced values"
-    return None
+    # Called by the function of that name here it is no advice.
+    return None if frame is not None and is_ours(frame.f_code.co_filename) else found
 
 
 def _replaced(part: str) -> set[str]:
     """Return the names that a part of `funcgrad.scipy` has of its own."""
-    found = importlib.util.find_spec("funcgrad.scipy")
-    if found is None or importlib.util.find_spec(f"funcgrad.scipy.{part}") is None:
+    if not part or importlib.util.find_spec(f"funcgrad.scipy.{part}") is None:
         return set()
     # By name, for a message: nothing of this module rests on that one.
     return set(importlib.import_module(f"funcgrad.scipy.{part}").__all__)
+
+
+def _kind(tracer: TracerBase) -> str:
+    return "a boolean mask" if tracer.dtype.kind == "b" else "an integer"  # type: ignore[attr-defined]
 
 
 def index_error(tracer: TracerBase, frame: Any) -> FuncgradError:
@@ -173,13 +186,18 @@ def index_error(tracer: TracerBase, frame: Any) -> FuncgradError:
         "a traced value cannot be an index, a length or an axis",
         "use an integer: np.floor(x).astype(int) gives plain integers"
         if tracer.dtype.kind not in "iub"  # type: ignore[attr-defined]
-        else "use an integer that is the same for all examples",
+        else "use an integer that is the same for all examples; for a slice x[i:i+n] write "
+        "np.take(x, i + np.arange(n), axis=0)",
     )
 
 
 def float_error(tracer: TracerBase, frame: Any) -> FuncgradError:
     """Make the error for `frame`, which wants the value as a Python float."""
     _refuse_method_of_foreign(frame)
+    if is_batched(tracer):
+        called = _called(frame).rpartition(".")[2] or "float"
+        numpy = f"use np.{called}(x)" if callable(getattr(np, called, None)) else _KEEP
+        return conversion_error(tracer, f"{called}() {_DIFFERS}", numpy)
     if _use(frame) == "formatting":
         return conversion_error(
             tracer,
@@ -203,6 +221,9 @@ def int_error(tracer: TracerBase, frame: Any) -> FuncgradError:
     """Make the error for `frame`, which wants the value as an integer."""
     if _use(frame) == "assignment":
         return _integer(tracer, "an array of integers or booleans")
+    if is_batched(tracer):
+        what, fix = f"int() {_DIFFERS}", "keep the array: x.astype(int) converts all examples"
+        return conversion_error(tracer, what, fix)
     return conversion_error(
         tracer,
         f"int() of a traced value {_LOSES}",

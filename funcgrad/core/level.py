@@ -40,6 +40,8 @@ __all__ = [
     "detached",
     "escaped",
     "is_array",
+    "is_batched",
+    "is_batching",
     "is_tracing",
     "top_trace",
     "traced_here",
@@ -130,6 +132,8 @@ class Trace:
         if not _loaded:
             load_rules()
         _active.depth = getattr(_active, "depth", 0) + 1
+        if self.lead:
+            _active.batches = getattr(_active, "batches", 0) + 1
         return self
 
     def __exit__(
@@ -139,6 +143,8 @@ class Trace:
         traceback: TracebackType | None,
     ) -> None:
         _active.depth -= 1
+        if self.lead:
+            _active.batches -= 1
         self.ended = True
         self.close()
         if self.holder is not None:
@@ -223,6 +229,11 @@ def is_tracing() -> bool:
     return getattr(_active, "depth", 0) > 0
 
 
+def is_batching() -> bool:
+    """Tell whether `vmap` is in progress in this thread: then integers may be traced too."""
+    return getattr(_active, "batches", 0) > 0
+
+
 def top_trace(args: Sequence[Any]) -> Trace | None:
     """Return the trace of the highest level among `args`, or None when nothing is traced."""
     top = None
@@ -250,6 +261,15 @@ def detached(value: Any) -> Any:
         return value
     trace, below = value._trace, detached(value._value)
     return type(value)(trace, below, None) if trace.lead else below
+
+
+def is_batched(value: Any) -> bool:
+    """Tell whether `value` differs from example to example, at any level."""
+    while isinstance(value, TracerBase):
+        if value._trace.lead:
+            return True
+        value = value._value
+    return False
 
 
 def is_array(value: Any) -> bool:

@@ -21,7 +21,7 @@ import numpy as np
 from funcgrad.core import assign, exits
 from funcgrad.core.dispatch import call_function, call_ufunc
 from funcgrad.core.foreign import PLAIN, argument, number
-from funcgrad.core.level import TracerBase, concrete, is_array, traced_here
+from funcgrad.core.level import TracerBase, concrete, is_array, is_batched, traced_here
 from funcgrad.core.primitive import FUNCTIONS, UFUNCS
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import (
@@ -292,26 +292,43 @@ class Tracer(TracerBase):
         return str(concrete(self))
 
     def __format__(self, spec: str) -> str:
-        return format(concrete(self), spec)
+        value = concrete(self)
+        if spec and isinstance(value, np.ndarray) and not is_array(self):  # of many examples
+
+            def formatted(number: Any) -> str:
+                return format(number, spec)
+
+            return np.array2string(value, formatter={"all": formatted})
+        return format(value, spec)
 
     # Rounding a number gives a plain one: like np.floor, it carries no derivative.
 
     def __round__(self, ndigits: int | None = None) -> Any:
-        return round(concrete(self), ndigits) if ndigits is not None else round(concrete(self))
+        return round(self._number("round", "np.round"), *(() if ndigits is None else (ndigits,)))
 
     def __floor__(self) -> Any:
-        return math.floor(concrete(self))
+        return math.floor(self._number("math.floor", "np.floor"))
 
     def __ceil__(self) -> Any:
-        return math.ceil(concrete(self))
+        return math.ceil(self._number("math.ceil", "np.ceil"))
 
     def __trunc__(self) -> Any:
-        return math.trunc(concrete(self))
+        return math.trunc(self._number("math.trunc", "np.trunc"))
 
     def is_integer(self) -> bool:
         """Tell whether a number is integral."""
-        value: bool = concrete(self).is_integer()
+        value: bool = self._number("is_integer", "x == np.floor").is_integer()
         return value
+
+    def _number(self, function: str, instead: str) -> Any:
+        """Return the plain number; raise if it is one of many examples."""
+        if isinstance(concrete(self), np.ndarray) and not is_array(self):
+            raise exits.conversion_error(
+                self,
+                f"{function}() gives one number, but the value differs from example to example",
+                f"use {instead}(x), which takes all examples",
+            )
+        return concrete(self)
 
     # NumPy's protocols
 
@@ -393,6 +410,8 @@ class Tracer(TracerBase):
         return FUNCTIONS[operator.getitem](self, index=index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        if isinstance(index, str):  # which would name a part, see `assign`
+            np.empty(0)[index] = 0  # raises
         assign.assign(self, index, value)
 
     def __delitem__(self, index: Any) -> None:
@@ -529,6 +548,10 @@ class Tracer(TracerBase):
         """Return the value if it is a constant; raise for one that has a derivative to lose."""
         if self._trace.level == 0:
             return self._value
+        if is_batched(self):
+            called, _, _ = what.partition(" of a traced")
+            what = f"{called} asks for plain values, but these differ from example to example"
+            fix = "keep the array, and return what is wanted from the function"
         raise exits.conversion_error(self, what, fix)
 
     def __float__(self) -> float:

@@ -36,16 +36,18 @@ def positions_of(shape: tuple[int, ...], index: Any) -> Any:
     entries = _entries(shape, index)
     arrays = [isinstance(item, tuple) for _, item in entries]
     block = np.broadcast_shapes(*(shape_of(item[0]) for _, item in entries if type(item) is tuple))
-    lengths = [len(item) for _, item in entries if type(item) is not tuple]
+    lengths = [len(item) for _, item in entries if type(item) is np.ndarray]
     # With an array in the index, integers count as arrays; all of them make one block of axes, in
     # front if something stands between them.
     first = arrays.index(True) if block else 0
     together = all(arrays[first : first + sum(arrays)])
-    start = first if together else 0
+    start = sum(item is not _APART for _, item in entries[:first]) if together else 0
     rank = len(lengths) + len(block)
     found: Any = np.intp(0)
     axis = 0
     for stride, item in entries:
+        if item is _APART:
+            continue
         if type(item) is tuple:
             (array,) = item
             behind = (1,) * (len(lengths) - start)
@@ -59,50 +61,75 @@ def positions_of(shape: tuple[int, ...], index: Any) -> Any:
 
 def _entries(shape: tuple[int, ...], index: Any) -> list[tuple[int, Any]]:
     """Return (stride, item) for each item: a tuple of one array, or a range along an axis."""
-    items: list[Any] = []
-    for item in index if isinstance(index, tuple) else (index,):
-        items += _spelled(item)
-    used = sum(item is not None and item is not Ellipsis for item in items)
+    items = [_settled(item) for item in (index if isinstance(index, tuple) else (index,))]
+    counts = [_axes_of(item) for item in items]
+    used = sum(counts)
     if used > len(shape):
         raise IndexError(
             f"too many indices for array: array is {len(shape)}-dimensional, "
             f"but {used} were indexed"
         )
-    if Ellipsis not in [item for item in items if not hasattr(item, "shape")]:
+    if not any(item is Ellipsis for item in items):
         items.append(Ellipsis)
+        counts.append(0)
     entries: list[tuple[int, Any]] = []
     axis = 0
-    for item in items:
+    for item, count in zip(items, counts, strict=True):
+        strides = [math.prod(shape[place + 1 :]) for place in range(len(shape))]
         if item is None:
             entries.append((0, np.zeros(1, np.intp)))
-            continue
-        if item is Ellipsis:
-            for _ in range(len(shape) - used):
-                entries.append((math.prod(shape[axis + 1 :]), np.arange(shape[axis])))
-                axis += 1
-            continue
-        n = shape[axis]
-        stride = math.prod(shape[axis + 1 :])
-        if isinstance(item, slice):
-            entries.append((stride, np.arange(n)[item]))
+        elif item is Ellipsis:
+            count = len(shape) - used
+            places = range(axis, axis + count)
+            entries += [(strides[place], np.arange(shape[place])) for place in places]
+            if not count and item is not items[-1]:
+                entries.append((0, _APART))
+        elif isinstance(item, slice):
+            entries.append((strides[axis], np.arange(shape[axis])[item]))
+        elif dtype_of(item).kind == "b":
+            _check_mask(item, shape, axis)
+            places = range(axis, axis + count)
+            entries += [
+                (strides[place], (found,))
+                for place, found in zip(places, item.nonzero(), strict=True)
+            ]
         else:
-            entries.append((stride, (_within(item, axis, n),)))
-        axis += 1
+            entries.append((strides[axis], (_within(item, axis, shape[axis]),)))
+        axis += count
     return entries
 
 
-def _spelled(item: Any) -> list[Any]:
-    """Return an item of an index as integers: a mask is one array for each of its axes."""
+# Stands for an Ellipsis of no axes, which keeps arrays apart all the same.
+_APART: Any = object()
+
+
+def _axes_of(item: Any) -> int:
+    """Return how many axes of the array an item of an index takes."""
+    if item is None or item is Ellipsis:
+        return 0
+    if not isinstance(item, slice) and dtype_of(item).kind == "b":
+        return len(shape_of(item))
+    return 1
+
+
+def _check_mask(mask: Any, shape: tuple[int, ...], axis: int) -> None:
+    for place, n in enumerate(mask.shape):
+        if shape[axis + place] != n:
+            raise IndexError(
+                f"boolean index did not match indexed array along axis {axis + place}; size of "
+                f"axis is {shape[axis + place]} but size of corresponding boolean axis is {n}"
+            )
+
+
+def _settled(item: Any) -> Any:
+    """Return an item of an index as it is, or as an array of integers or truth values."""
     if item is None or item is Ellipsis or isinstance(item, slice):
-        return [item]
+        return item
     traced = item if isinstance(item, TracerBase) else None
     kind = "i" if traced is None else dtype_of(traced).kind
     item = detached(item)
     if not isinstance(item, TracerBase) and kind in "iub":
-        item = np.asarray(item)
-        if item.dtype.kind == "b":
-            return list(item.nonzero())
-        return [item]
+        return np.asarray(item)
     assert traced is not None
     if kind == "b":
         raise ShapeError(
@@ -117,7 +144,7 @@ def _spelled(item: Any) -> list[Any]:
             where=f"{user_line()}; {traced_here(traced)}",
             fix="use integers: np.floor(x).astype(int) gives plain ones",
         )
-    return [item]
+    return item.astype(np.intp)  # positions may be larger than the largest index
 
 
 def _within(item: Any, axis: int, n: int) -> Any:
@@ -139,8 +166,13 @@ def read_at(x: Any, index: Any) -> Any:
 
 
 def write_at(x: Any, value: Any, index: Any) -> Any:
-    """Return a copy of `x` with ``x[index] = value``, for an index that holds traced integers."""
+    """Return a copy of `x` with ``x[index] = value``, for an index that is traced."""
     shape = shape_of(x)
+    mask = index[0] if isinstance(index, tuple) and len(index) == 1 else index
+    if isinstance(mask, TracerBase) and dtype_of(mask).kind == "b":
+        selected = _where_true(x, value, mask)
+        if selected is not None:
+            return selected
     positions = positions_of(shape, index)
     want, got = shape_of(positions), shape_of(value)
     while len(got) > len(want) and got[0] == 1:  # as NumPy lets pass when assigning
@@ -150,6 +182,17 @@ def write_at(x: Any, value: Any, index: Any) -> Any:
     value = np.broadcast_to(value, want)
     made = gather_set.bind(np.reshape(x, (math.prod(shape),)), value, positions)
     return np.reshape(made, shape)
+
+
+def _where_true(x: Any, value: Any, mask: Any) -> Any:
+    """Return a copy of `x` with one value where `mask` is true; None if there are several."""
+    shape, own = shape_of(x), shape_of(mask)
+    rest = shape[len(own) :]
+    if shape[: len(own)] != own or len(shape_of(value)) > len(rest):
+        return None
+    mask = np.reshape(mask, (*own, *(1,) * len(rest)))
+    made = np.where(mask, value, x)
+    return made if dtype_of(made) == dtype_of(x) else made.astype(dtype_of(x))
 
 
 # The primitives: of arrays with one axis

@@ -20,7 +20,7 @@ from funcgrad.core.boxed import Boxed
 from funcgrad.core.constant import CONSTANT
 from funcgrad.core.elementwise import Elementwise
 from funcgrad.core.foreign import PLAIN, refuse
-from funcgrad.core.level import Origin, Trace, TracerBase
+from funcgrad.core.level import Origin, Trace
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.tracer import Tracer, unwrap
 from funcgrad.core.zero import shape_of
@@ -92,7 +92,10 @@ class BatchTrace(Trace):
         return made
 
     def _wrap(self, out: Any, primitive: Primitive) -> Tracer:
-        assert shape_of(out)[:1] == (self.size,), f"the batching rule of {primitive.name} is wrong"
+        assert shape_of(out)[:1] == (self.size,), (
+            f"the batching rule of {primitive.name} returned {describe(out)}, "
+            f"whose first axis should count {self.size} examples"
+        )
         return Tracer(self, out, None)
 
 
@@ -175,6 +178,16 @@ class _Vmap(Transformed):
     ):
         options = {"in_axes": in_axes, "out_axes": out_axes, "axis_size": axis_size}
         super().__init__(make, fun, options)
+        if axis_size is not None and (
+            isinstance(axis_size, bool)
+            or not isinstance(axis_size, int | np.integer)
+            or axis_size < 0
+        ):
+            raise ArgumentError(
+                f"axis_size of vmap must be a number of examples, got {describe(axis_size)}",
+                where=user_line(),
+                fix="write axis_size=3",
+            )
         _check_axes(in_axes, "in_axes")
         _check_axes(out_axes, "out_axes")
         if not (in_axes is None or isinstance(in_axes, int | np.integer | tuple | list)):
@@ -202,7 +215,7 @@ class _Vmap(Transformed):
             ]
             call_args, call_kwargs = tree.unflatten(treedef, traced)
             out = self.fun(*call_args, **call_kwargs)
-            return _collect(out, self.out_axes, trace)
+            return _collect(out, self.out_axes, trace, set(map(id, leaves)))
 
 
 def _check_axes(axes: Any, what: str) -> None:
@@ -347,14 +360,24 @@ def _example(leaf: Any, axis: int, trace: BatchTrace) -> Any:
 
 
 def _to_front(x: Any, axis: int) -> Any:
-    return np.moveaxis(x, axis, 0) if axis else x
+    if not axis:
+        return x
+    # A copy: one example must lie in memory as it would by itself, so that the same operations give
+    # views of it (which assignment asks about), and is sooner read.
+    return np.copy(np.moveaxis(x, axis, 0), order="C")
 
 
-def _collect(out: Any, out_axes: Any, trace: BatchTrace) -> Any:
-    """Return the outputs with their examples along `out_axes`."""
+def _collect(out: Any, out_axes: Any, trace: BatchTrace, seen: set[int]) -> Any:
+    """Return the outputs with their examples along `out_axes`.
+
+    `seen` has the ids of arrays that are the caller's, or in the result already.
+    """
     leaves, treedef = tree.flatten(out)
     axes = _spread_axes(out_axes, out, "out_axes", "the output", trace.origin)
-    made = [_collect_leaf(leaf, axis, trace) for leaf, axis in zip(leaves, axes, strict=True)]
+    made = [
+        _owned(_collect_leaf(leaf, axis, trace), seen)
+        for leaf, axis in zip(leaves, axes, strict=True)
+    ]
     return tree.unflatten(treedef, made)
 
 
@@ -390,8 +413,15 @@ def _collect_leaf(leaf: Any, axis: int | None, trace: BatchTrace, behind: int = 
     axis = normalize_axis_index(axis, ndim)
     if axis:
         value = np.moveaxis(value, 0, axis)
-    if batched and not isinstance(value, TracerBase) and _is_shared(value):
-        value = value.copy()
+    return value
+
+
+def _owned(value: Any, seen: set[int]) -> Any:
+    """Return an array that shares memory with no argument and no other output."""
+    if isinstance(value, np.ndarray):
+        if value.base is not None or not value.flags.writeable or id(value) in seen:
+            value = value.copy()
+        seen.add(id(value))
     return value
 
 
@@ -400,8 +430,3 @@ def _is_mappable(leaf: Any) -> bool:
     if isinstance(leaf, _MAPPABLE):
         return True
     return hasattr(leaf, "shape") and hasattr(leaf, "dtype")
-
-
-def _is_shared(value: Any) -> bool:
-    """Tell whether an array may be a view of an argument, which a caller could write to."""
-    return isinstance(value, np.ndarray) and (value.base is not None or not value.flags.writeable)

@@ -323,10 +323,10 @@ def select(
     """Find the arguments that `argnums` and `argnames` mean, however they were passed."""
     places: list[Any] = []
     for number in argnums:
-        if number < len(args):
-            places.append(number)
+        if -len(args) <= number < len(args):
+            places.append(number % len(args))
             continue
-        name = _parameter(fun, number)
+        name = _parameter(fun, number) if number >= 0 else None
         if name is None or name not in kwargs:
             raise ArgumentError(
                 f"argnums={number} of {transform} is out of range: "
@@ -459,4 +459,4 @@ def _wrong_dtype(dot: Any, dtype: Any, primals: Any, index: int, what: str) -> D
 
 def _leaf_where(primals: Any, index: int, what: str) -> str:
     path, _ = tree.flatten_with_path(primals)[0][index]
-    return f"the {what} at {tree.keystr(path)}" if path else f"the {what}"
+    return (f"the {what} at {tree.keystr(path)}" if path else f"the {what}") + f", {user_line()}"

@@ -56,6 +56,7 @@ def grad(
         Pure function of pytrees, in plain NumPy, that returns a real scalar, of shape ``()``.
     argnums : int or sequence of int, optional
         Which positional arguments to differentiate with respect to; 0 unless `argnames` is given.
+        Negative numbers count from the last positional argument of the call.
     has_aux : bool
         `fun` returns a pair: the scalar, and a pytree of whatever else is wanted from the run.
     holomorphic : bool
@@ -161,12 +162,6 @@ def _as_tuple(value: Any, kind: type[Any], what: str, transform: str) -> tuple[A
                 where=user_line(),
                 fix=f"write {what}=0" if kind is int else f'write {what}="name"',
             )
-        if kind is int and part < 0:
-            raise ArgumentError(
-                f"{what} of {transform} cannot be negative, got {value!r}",
-                where=user_line(),
-                fix="count the positional arguments from 0",
-            )
     if len(set(found)) != len(found):
         raise ArgumentError(
             f"{what} of {transform} names an argument twice: {value!r}",
@@ -221,6 +216,8 @@ class _ValueAndGrad(Transformed):
         )
         # The position of the one argument to differentiate, if there is just that.
         self.number = self.argnums[0] if self.alone and self.argnums and not holomorphic else None
+        if self.number is not None and self.number < 0:
+            self.number = None
         self.has_aux = has_aux
         self.holomorphic = holomorphic
         self.allow_int = allow_int

@@ -1,5 +1,6 @@
 """vmap: which axes, how many examples, what passes through, and what is said of mistakes."""
 
+import math
 import pickle
 
 import numpy as np
@@ -456,3 +457,98 @@ def test_vmapped_function_can_be_pickled():
     made = pickle.loads(pickle.dumps(fg.vmap(np.sum, in_axes=1)))
     assert_array_equal(made(X[0]), X[0].sum(0))
     assert repr(made) == "vmap(sum)"
+
+
+# Found by a reading of the first version
+
+
+WIDE = np.array([[True, False, True], [False, True, True]])
+
+
+def test_mask_of_a_ufunc_with_more_axes_than_its_argument():
+    def f(x):
+        return np.where(WIDE, np.sin(x, out=None, where=WIDE), 0)
+
+    x = np.arange(6.0).reshape(2, 3) + 0.5
+    assert_array_equal(fg.vmap(f)(x), [f(x[0]), f(x[1])])
+    gradient = fg.grad(lambda x: np.sum(f(x)))(x[0])
+    assert_allclose(gradient, np.cos(x[0]) * WIDE.sum(0), rtol=1e-15)
+
+
+def test_mask_of_a_ufunc_that_stretches_its_argument():
+    gradient = fg.grad(lambda x: np.sum(np.square(x, where=WIDE[0])))(np.array([0.5]))
+    assert_array_equal(gradient, [2.0])
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint64])
+def test_narrow_integers_as_indices(dtype):
+    table = np.arange(400).reshape(200, 2)
+    k = np.array([90, 7, 5], dtype)
+    assert_array_equal(fg.vmap(lambda t, k: t[k], (None, 0))(table, k), table[k])
+    got = fg.vmap(lambda t, k: np.take_along_axis(t, k, 0), (None, 0))(table, k[:, None, None])
+    assert_array_equal(got, table[k][:, None])
+
+
+def test_mask_of_the_wrong_length_beside_an_index_that_differs():
+    k = np.array([0, 1])
+    with pytest.raises(IndexError, match="boolean index did not match"):
+        fg.vmap(lambda x, k: x[..., k, np.array([True, False])], (None, 0))(X, k)
+
+
+def test_ellipsis_of_no_axes_keeps_arrays_apart():
+    k = np.array([0, 1, -1])
+
+    def f(x, k):
+        return x[None, k, ..., k, np.array([0, 1])]
+
+    assert_array_equal(fg.vmap(f, (None, 0))(X, k), [f(X, i) for i in k])
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_views_are_known_whatever_the_axis_of_the_examples(axis):
+    def f(x):
+        y = x * 1.0
+        v = y.ravel()
+        y[0, 0] = 5.0
+        return v
+
+    with pytest.raises(MutationError, match="share memory"):
+        fg.vmap(f, in_axes=axis)(np.zeros((4, 3, 2)))
+
+
+def test_outputs_share_no_memory():
+    x = np.ones(3)
+    first, second, same = fg.vmap(lambda x, c: (2 * x, x, c), (0, None), (0, 0, None))(x, x)
+    both = fg.vmap(lambda x: (2 * x,) * 2)(x)
+    for out in (first, second, same):
+        assert not np.shares_memory(out, x)
+    assert not np.shares_memory(*both)
+
+
+def test_mask_that_differs_may_be_assigned_one_value():
+    def f(x):
+        y = x.copy()
+        y[x > 5] = -1.0
+        return y
+
+    assert_array_equal(fg.vmap(f)(X), np.where(X > 5, -1, X))
+    assert_array_equal(fg.vmap(lambda x: fg.at(x)[x > 5].set(x[0, 0]))(X)[1], np.full((3, 4), 12))
+    gradient = fg.vmap(fg.grad(lambda x: np.sum(f(x))))(X)
+    assert_array_equal(gradient, X <= 5)
+
+
+@pytest.mark.parametrize("function", [round, math.floor, math.ceil, math.trunc])
+def test_python_rounding_of_a_batched_number(function):
+    with pytest.raises(TracerConversionError):
+        fg.vmap(lambda x: function(x))(np.ones(2))
+
+
+def test_batched_numbers_can_be_formatted():
+    seen = []
+    fg.vmap(lambda x: seen.append(f"{x:.1f}") or x)(np.array([1.0, 2.5]))
+    assert seen == ["[1.0 2.5]"]
+
+
+def test_no_examples_of_a_function_with_several_results():
+    (got,) = fg.vmap(np.nonzero)(np.ones((0, 3)))
+    assert got.shape[0] == 0

@@ -13,6 +13,7 @@ import pytest
 
 import funcgrad as fg
 from funcgrad.core.level import TracerBase
+from funcgrad.errors import ArgumentError
 
 X = np.array([1.0, 2.0, 3.0])
 
@@ -595,3 +596,17 @@ def test_subclass_of_ndarray_gets_a_gradient_of_its_own(tmp_path):
     _, pullback = fg.vjp(np.square, x)
     x[:] = 0.0
     np.testing.assert_array_equal(pullback(np.ones(3))[0], 2 * X)
+
+
+def test_negative_argnums_count_from_the_last_positional_argument():
+    def f(x, y, *, scale=1.0):
+        return scale * x * x * y
+
+    assert fg.grad(f, argnums=-1)(2.0, 3.0) == 4.0
+    assert fg.grad(f, argnums=(0, -1))(2.0, 3.0, scale=2.0) == (24.0, 8.0)
+    assert fg.grad(f, argnums=-1)(2.0, y=3.0) == 12.0
+
+
+def test_negative_argnums_that_name_an_argument_twice():
+    with pytest.raises(ArgumentError, match="the same argument"):
+        fg.grad(lambda x, y: x * y, argnums=(1, -1))(2.0, 3.0)
