@@ -26,7 +26,7 @@ __all__ = ["LATE", "about_arrays", "call_function", "call_ufunc", "discrete"]
 # Rules for functions of packages that funcgrad does not import: the module that has the functions
 # -> the module that has the rules. They load when a function that nobody answers for meets a
 # traced value while that package is in use.
-LATE: dict[str, str] = {"scipy.special": "funcgrad.rules.special"}
+LATE: dict[str, str] = {"scipy.special": "funcgrad.rules.scipy.special"}
 
 
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Any) -> Any:

@@ -411,7 +411,7 @@ class Tracer(TracerBase):
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if isinstance(index, str):  # which would name a part, see `assign`
-            np.empty(0)[index] = 0  # raises
+            np.empty(0)[index] = 0  # type: ignore[call-overload]  # raises
         assign.assign(self, index, value)
 
     def __delitem__(self, index: Any) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from funcgrad.errors import ShapeError, describe, user_line
 from funcgrad.nn.pooling import avg_pool, max_pool
 from funcgrad.nn.windows import Sizes, check_image, sizes
-from funcgrad.rules import conv
+from funcgrad.rules.nn import convolution
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -209,7 +209,7 @@ def _even(parts: list[list[slice]], x: Any) -> Sizes | None:
 
 
 def _average(name: str, count: int, x: Any, output_size: Any) -> Any:
-    x = conv.as_floats(x)
+    x = convolution.as_floats(x)
     parts = _parts(name, count, x, output_size)
     window = _even(parts, x)
     if window is not None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from funcgrad.errors import ArgumentError, ShapeError, describe, user_line
 from funcgrad.nn.windows import check_image, check_window, pads, same_pads, sizes
-from funcgrad.rules import conv
+from funcgrad.rules.nn import convolution
 
 __all__ = [
     "conv1d",
@@ -302,7 +302,7 @@ def _conv(
     dilation: Any,
     groups: int,
 ) -> Any:
-    x, weight = conv.as_floats(x), conv.as_floats(weight)
+    x, weight = convolution.as_floats(x), convolution.as_floats(weight)
     check_image(name, x, count)
     groups = _check_weight(name, weight, count, groups, ("outputs", "channels"))
     channels, outputs = x.shape[-count - 1], weight.shape[0]
@@ -314,7 +314,7 @@ def _conv(
     pairs = pads(padding, count, lambda: same_pads(size, kernel, stride, dilation))
     check_window(name, size, kernel, pairs, dilation)
     images = x if x.ndim == count + 2 else np.expand_dims(x, 0)
-    out = conv.conv.bind(
+    out = convolution.conv.bind(
         images, weight, stride=stride, padding=pairs, dilation=dilation, groups=groups
     )
     return _finished(out, bias, count, x)
@@ -332,7 +332,7 @@ def _transposed(
     groups: int,
     dilation: Any,
 ) -> Any:
-    x, weight = conv.as_floats(x), conv.as_floats(weight)
+    x, weight = convolution.as_floats(x), convolution.as_floats(weight)
     check_image(name, x, count)
     groups = _check_weight(name, weight, count, groups, ("channels", "outputs"))
     channels, outputs = x.shape[-count - 1], weight.shape[1] * groups
@@ -376,7 +376,7 @@ def _transposed(
     extra = tuple(max(e - f - s + 1, 0) for e, f, s in zip(ends, full, stride, strict=True))
     pairs = tuple((low, max(f - e, 0)) for e, f, (low, _) in zip(ends, full, pairs, strict=True))
     images = x if x.ndim == count + 2 else np.expand_dims(x, 0)
-    out = conv.conv_input.bind(
+    out = convolution.conv_input.bind(
         images,
         weight,
         size=tuple(n - e for n, e in zip(size, extra, strict=True)),
@@ -392,7 +392,7 @@ def _transposed(
 
 def _finished(out: Any, bias: Any, count: int, x: Any) -> Any:
     if bias is not None:
-        bias = conv.as_floats(bias)
+        bias = convolution.as_floats(bias)
         out = out + np.reshape(bias, (bias.shape[0], *(1,) * count))
     return out if x.ndim == count + 2 else np.squeeze(out, 0)
 

@@ -45,7 +45,8 @@ from funcgrad.nn.pooling import (
     max_pool3d,
     unfold,
 )
-from funcgrad.rules import neural
+from funcgrad.rules.nn import activations
+from funcgrad.rules.nn import softmax as softmaxes
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -104,7 +105,7 @@ def relu(x: Any) -> Any:
     >>> relu(np.array([-1.0, 0.0, 2.0]))
     array([0., 0., 2.])
     """
-    return neural.relu(x)
+    return activations.relu(x)
 
 
 def sigmoid(x: Any) -> Any:
@@ -126,7 +127,7 @@ def sigmoid(x: Any) -> Any:
     >>> sigmoid(np.array([-1000.0, 0.0, 1000.0]))
     array([0. , 0.5, 1. ])
     """
-    return neural.sigmoid(x)
+    return activations.sigmoid(x)
 
 
 def log_sigmoid(x: Any) -> Any:
@@ -148,7 +149,7 @@ def log_sigmoid(x: Any) -> Any:
     >>> log_sigmoid(np.array([-1000.0, 0.0]))
     array([-1.00000000e+03, -6.93147181e-01])
     """
-    return -neural.softplus(-neural.as_real(x))
+    return -activations.softplus(-activations.as_real(x))
 
 
 def softplus(x: Any) -> Any:
@@ -170,7 +171,7 @@ def softplus(x: Any) -> Any:
     >>> softplus(np.array([-1000.0, 0.0, 1000.0]))
     array([0.00000000e+00, 6.93147181e-01, 1.00000000e+03])
     """
-    return neural.softplus(x)
+    return activations.softplus(x)
 
 
 def silu(x: Any) -> Any:
@@ -192,8 +193,8 @@ def silu(x: Any) -> Any:
     >>> silu(np.array([0.0, 1.0]))
     array([0.        , 0.73105858])
     """
-    x = neural.as_real(x)
-    return x * neural.sigmoid(x)
+    x = activations.as_real(x)
+    return x * activations.sigmoid(x)
 
 
 swish = silu
@@ -245,9 +246,9 @@ def softmax(x: Any, axis: int | tuple[int, ...] | None = -1, where: Any = None) 
     array([0.5, 0.5, 0. ])
     """
     if where is None:
-        return neural.softmax(x, axis=axis)
-    masked = np.where(where, neural.as_real(x), -np.inf)
-    return np.where(where, neural.softmax(masked, axis=axis), 0)
+        return softmaxes.softmax(x, axis=axis)
+    masked = np.where(where, activations.as_real(x), -np.inf)
+    return np.where(where, softmaxes.softmax(masked, axis=axis), 0)
 
 
 def log_softmax(x: Any, axis: int | tuple[int, ...] | None = -1, where: Any = None) -> Any:
@@ -274,9 +275,9 @@ def log_softmax(x: Any, axis: int | tuple[int, ...] | None = -1, where: Any = No
     array([     0., -10000.])
     """
     if where is None:
-        return neural.log_softmax(x, axis=axis)
-    masked = np.where(where, neural.as_real(x), -np.inf)
-    return np.where(where, neural.log_softmax(masked, axis=axis), -np.inf)
+        return softmaxes.log_softmax(x, axis=axis)
+    masked = np.where(where, activations.as_real(x), -np.inf)
+    return np.where(where, softmaxes.log_softmax(masked, axis=axis), -np.inf)
 
 
 def logsumexp(
@@ -321,17 +322,17 @@ def logsumexp(
     np.float64(0.541325)
     """
     if where is not None:
-        a = np.where(where, neural.as_real(a), -np.inf)
+        a = np.where(where, activations.as_real(a), -np.inf)
     if b is None:
-        out = neural.log_sum_exp(a, axis=axis, keepdims=keepdims)
+        out = softmaxes.log_sum_exp(a, axis=axis, keepdims=keepdims)
         if not return_sign:
             return out
         b = 1.0
     else:
         if where is not None:
-            b = np.where(where, neural.as_real(b), 0)
-        out = neural.weighted_log_sum_exp(a, b, axis=axis, keepdims=keepdims)
-    sign = neural.weighted_sign(a, b, axis=axis, keepdims=keepdims)
+            b = np.where(where, activations.as_real(b), 0)
+        out = softmaxes.weighted_log_sum_exp(a, b, axis=axis, keepdims=keepdims)
+    sign = softmaxes.weighted_sign(a, b, axis=axis, keepdims=keepdims)
     return (out, sign) if return_sign else np.where(np.less(sign, 0), np.nan, out)[()]
 
 

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError, describe, user_line
-from funcgrad.rules import entropy, neural
+from funcgrad.rules.nn import activations
+from funcgrad.rules.nn import cross_entropy as entropy
 
 __all__ = [
     "sigmoid_binary_cross_entropy",
@@ -67,8 +68,8 @@ def softmax_cross_entropy(
     """
     if where is not None:
         where = _like_logits(where, logits, axis)
-        logits = np.where(where, neural.as_real(logits), -np.inf)
-        labels = np.where(where, neural.as_real(labels), 0)
+        logits = np.where(where, activations.as_real(logits), -np.inf)
+        labels = np.where(where, activations.as_real(labels), 0)
     loss, _ = entropy.cross_entropy(logits, labels, axis=axis)
     return loss
 
@@ -116,7 +117,7 @@ def softmax_cross_entropy_with_integer_labels(
     >>> softmax_cross_entropy_with_integer_labels(logits, np.array([0, 1]))
     array([4.17030016e-01, 1.00000000e+03])
     """
-    logits, labels = neural.as_real(logits), _as_labels(labels)
+    logits, labels = activations.as_real(logits), _as_labels(labels)
     if where is not None:
         where = _like_logits(where, logits, axis)
         where = np.broadcast_to(where, logits.shape)
@@ -154,8 +155,8 @@ def sigmoid_binary_cross_entropy(logits: Any, labels: Any) -> Any:
     >>> sigmoid_binary_cross_entropy(np.array([0.0, 1e4]), np.array([1.0, 0.0]))
     array([6.93147181e-01, 1.00000000e+04])
     """
-    logits, labels = neural.as_real(logits), neural.as_real(labels)
-    return labels * neural.softplus(-logits) + (1 - labels) * neural.softplus(logits)
+    logits, labels = activations.as_real(logits), activations.as_real(labels)
+    return labels * activations.softplus(-logits) + (1 - labels) * activations.softplus(logits)
 
 
 def _as_labels(labels: Any) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 
 from funcgrad.errors import ArgumentError, ShapeError, describe, user_line
 from funcgrad.nn.windows import Pairs, Sizes, check_image, check_window, pads, same_pads, sizes
-from funcgrad.rules import conv, pooling
+from funcgrad.rules.nn import convolution, pooling
 
 __all__ = [
     "avg_pool",
@@ -278,7 +278,7 @@ def unfold(x: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride
            [3., 4.],
            [4., 5.]])
     """
-    x = conv.as_floats(x)
+    x = convolution.as_floats(x)
     window, stride, pairs, dilation = _windows(
         "unfold", 2, x, kernel_size, stride, padding, dilation, False
     )
@@ -321,12 +321,12 @@ def fold(
     array([[[1., 2., 1.],
             [1., 2., 1.]]])
     """
-    x = conv.as_floats(x)
+    x = convolution.as_floats(x)
     size, window = sizes(output_size, 2, "output_size"), sizes(kernel_size, 2, "kernel_size")
     stride, dilation = sizes(stride, 2, "stride"), sizes(dilation, 2, "dilation")
     pairs = pads(padding, 2, lambda: same_pads(size, window, stride, dilation))
     check_window("fold", size, window, pairs, dilation)
-    places = math.prod(conv.output_size(size, window, stride, pairs, dilation))
+    places = math.prod(convolution.output_size(size, window, stride, pairs, dilation))
     if x.ndim not in (2, 3) or x.shape[-2] % math.prod(window) or x.shape[-1] != places:
         raise ShapeError(
             f"fold takes (batch, channels * {math.prod(window)}, {places}) or that without the "
@@ -415,7 +415,7 @@ def avg_pool(
     count_include_pad: bool,
 ) -> Any:
     """Return the mean of each window along the last `count` axes, for `name`."""
-    x = conv.as_floats(x)
+    x = convolution.as_floats(x)
     args = (name, count, x, kernel_size, stride, padding, 1)
     window, steps, asked, gaps = _windows(*args, False)
     _refuse_outside(name, padding, window, gaps, asked)

@@ -16,7 +16,7 @@ import numpy as np
 from funcgrad.core.level import TracerBase
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import DtypeError, describe, user_line
-from funcgrad.rules.axes import cast
+from funcgrad.rules.reducing import cast
 from funcgrad.rules.spelling import array_of, holds_tracer
 
 __all__ = ["frompyfunc", "kaiser", "vectorize"]

@@ -18,8 +18,8 @@ from funcgrad.core.batch import along, count_examples, full_batch
 from funcgrad.core.level import concrete, detached
 from funcgrad.core.primitive import Sample, overrides, primitive
 from funcgrad.core.zero import dtype_of, is_finite, shape_of, zero_wins
-from funcgrad.rules.axes import cast, finish, plus, ratio
 from funcgrad.rules.families import linear
+from funcgrad.rules.reducing import cast, finish, plus, ratio
 from funcgrad.rules.sorting import put_back, taken
 
 __all__ = [

@@ -9,8 +9,8 @@ from funcgrad.core.batch import along, broadcasting
 from funcgrad.core.level import concrete
 from funcgrad.core.primitive import Sample, overrides, primitive
 from funcgrad.core.zero import dtype_of, shape_of
-from funcgrad.rules.axes import cast
 from funcgrad.rules.families import linear
+from funcgrad.rules.reducing import cast
 from funcgrad.rules.spelling import array_of, holds_tracer
 
 __all__: list[str] = []

@@ -16,7 +16,7 @@ from funcgrad.core.batch import broadcasting
 from funcgrad.core.dispatch import discrete
 from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import shape_of
-from funcgrad.rules.axes import NOT_GIVEN, batch_reduction, finish, given
+from funcgrad.rules.reducing import NOT_GIVEN, batch_reduction, finish, given
 
 __all__: list[str] = []
 

@@ -13,7 +13,7 @@ import numpy as np
 from funcgrad.core.level import concrete
 from funcgrad.core.primitive import Sample, overrides
 from funcgrad.core.zero import dtype_of
-from funcgrad.rules.axes import cast
+from funcgrad.rules.reducing import cast
 from funcgrad.rules.spelling import array_of
 
 __all__: list[str] = []

@@ -18,7 +18,8 @@ from funcgrad.core.primitive import FUNCTIONS, UFUNCS, Sample, primitive
 from funcgrad.core.zero import dtype_of, shape_of, zero_wins
 from funcgrad.errors import MissingRuleError, user_line
 from funcgrad.rules import comparing, elementwise
-from funcgrad.rules.axes import (
+from funcgrad.rules.cumulative import affine_scan, at_start, exclusive_product, running, shift
+from funcgrad.rules.reducing import (
     NOT_GIVEN,
     axes_of,
     batch_reduction,
@@ -30,7 +31,6 @@ from funcgrad.rules.axes import (
     parts,
     select,
 )
-from funcgrad.rules.cumulative import affine_scan, at_start, exclusive_product, running, shift
 from funcgrad.rules.reductions import mask_samples, reduce_samples, spell
 
 __all__: list[str] = []

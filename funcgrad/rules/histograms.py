@@ -16,8 +16,8 @@ from funcgrad.core.batch import by_loop, count_examples, full_batch
 from funcgrad.core.level import TracerBase, concrete, detached
 from funcgrad.core.primitive import Sample, overrides, primitive
 from funcgrad.core.zero import dtype_of, shape_of
-from funcgrad.rules.axes import cast
 from funcgrad.rules.matmul import as_array
+from funcgrad.rules.reducing import cast
 from funcgrad.rules.sorting import pick, unpick
 from funcgrad.rules.spelling import array_of, refuse_batched
 

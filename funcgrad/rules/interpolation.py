@@ -19,7 +19,7 @@ from funcgrad.core.batch import loop
 from funcgrad.core.level import concrete, detached
 from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import dtype_of, shape_of, zero_wins
-from funcgrad.rules.axes import cast, plus
+from funcgrad.rules.reducing import cast, plus
 from funcgrad.rules.sorting import pick, unpick
 from funcgrad.rules.spelling import array_of
 

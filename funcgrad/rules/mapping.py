@@ -14,7 +14,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from funcgrad.core.level import TracerBase, concrete, detached
 from funcgrad.core.primitive import Sample, overrides
 from funcgrad.core.zero import dtype_of, shape_of
-from funcgrad.rules.axes import cast
+from funcgrad.rules.reducing import cast
 from funcgrad.rules.spelling import array_of, holds_tracer
 
 __all__: list[str] = []

@@ -17,7 +17,7 @@ from funcgrad.core.level import TracerBase, concrete
 from funcgrad.core.primitive import Sample, overrides, primitive
 from funcgrad.core.zero import dtype_of, is_finite, shape_of, zero_wins
 from funcgrad.errors import ArgumentError, user_line
-from funcgrad.rules.axes import (
+from funcgrad.rules.reducing import (
     NOT_GIVEN,
     axes_of,
     cast,

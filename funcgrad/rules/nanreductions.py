@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from funcgrad.core.primitive import Sample, primitive
-from funcgrad.rules.axes import NOT_GIVEN, batch_reduction
 from funcgrad.rules.moments import declare_spread
+from funcgrad.rules.reducing import NOT_GIVEN, batch_reduction
 from funcgrad.rules.reductions import (
     axis_samples,
     mask_samples,

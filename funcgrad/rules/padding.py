@@ -14,8 +14,8 @@ import numpy as np
 from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.rules.arranging import untake
-from funcgrad.rules.axes import cast
 from funcgrad.rules.families import linear
+from funcgrad.rules.reducing import cast
 from funcgrad.rules.spelling import array_of, holds_tracer
 
 __all__: list[str] = []

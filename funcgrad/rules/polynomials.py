@@ -17,8 +17,8 @@ from funcgrad.core.batch import by_loop
 from funcgrad.core.level import concrete
 from funcgrad.core.primitive import Sample, overrides, primitive
 from funcgrad.core.zero import dtype_of, shape_of, zero_wins
-from funcgrad.rules.axes import cast, plus
 from funcgrad.rules.matmul import as_array
+from funcgrad.rules.reducing import cast, plus
 from funcgrad.rules.spelling import array_of
 
 __all__: list[str] = []

@@ -20,8 +20,8 @@ from funcgrad.core.level import detached
 from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import dtype_of, shape_of, zero_wins
 from funcgrad.errors import MissingRuleError, user_line
-from funcgrad.rules.axes import NOT_GIVEN, axes_of, finish, plus, split, unsplit
 from funcgrad.rules.matmul import as_array
+from funcgrad.rules.reducing import NOT_GIVEN, axes_of, finish, plus, split, unsplit
 from funcgrad.rules.sorting import put_back, stable_order, taken
 from funcgrad.rules.spelling import array_of
 

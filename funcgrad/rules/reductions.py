@@ -1,7 +1,7 @@
 """Reductions: sums, means, products and extremes over axes.
 
 One primitive a function, of which the array arguments are the array, the mask and the starting
-value (`funcgrad.rules.axes`). It answers for both of NumPy's spellings, ``np.sum(a)`` and
+value (`funcgrad.rules.reducing`). It answers for both of NumPy's spellings, ``np.sum(a)`` and
 ``np.add.reduce(a)``, which differ in the order of their arguments and in the default of `axis`.
 
 Equal extremes share the cotangent evenly. A product is differentiated through the products of
@@ -17,7 +17,8 @@ import numpy as np
 from funcgrad.core.level import TracerBase
 from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import dtype_of, shape_of, zero_wins
-from funcgrad.rules.axes import (
+from funcgrad.rules.cumulative import exclusive_product
+from funcgrad.rules.reducing import (
     NOT_GIVEN,
     axes_of,
     batch_reduction,
@@ -35,7 +36,6 @@ from funcgrad.rules.axes import (
     stretch,
     unsplit,
 )
-from funcgrad.rules.cumulative import exclusive_product
 
 __all__ = [
     "axis_samples",

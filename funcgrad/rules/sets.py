@@ -13,7 +13,7 @@ import numpy as np
 
 from funcgrad.core.level import detached
 from funcgrad.core.primitive import Sample, overrides
-from funcgrad.rules.axes import cast
+from funcgrad.rules.reducing import cast
 from funcgrad.rules.spelling import array_of, refuse_batched
 
 __all__: list[str] = []

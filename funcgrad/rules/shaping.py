@@ -1,4 +1,4 @@
-"""Shaping: the same elements in another shape, order of axes or dtype.
+"""Shaping: the same elements in another shape or order of axes.
 
 All linear, so the tangent is shaped likewise; and the cotangent is shaped back, for which a rule
 keeps no more than the old shape. Results are views wherever NumPy's are (`may_alias`), and so are
@@ -15,17 +15,12 @@ import numpy as np
 from funcgrad.core.batch import shift
 from funcgrad.core.level import concrete
 from funcgrad.core.primitive import Sample, overrides, primitive
-from funcgrad.core.zero import dtype_of, shape_of
-from funcgrad.errors import DtypeError, describe, user_line
+from funcgrad.core.zero import shape_of
+from funcgrad.rules.casting import same
 from funcgrad.rules.families import linear
 from funcgrad.rules.spelling import array_of, axis_order, stand_in
 
 __all__: list[str] = []
-
-
-def _same(out_bar):
-    """Pull back through a function of which the mechanism undoes all: broadcasting and casts."""
-    return out_bar
 
 
 # Shape
@@ -407,7 +402,7 @@ def broadcast_to(array, *, shape, subok=False):
 
 @broadcast_to.def_vjp
 def broadcast_to_vjp(primals, out, *, shape, subok):
-    return _same
+    return same
 
 
 @broadcast_to.def_batch
@@ -443,82 +438,3 @@ def broadcast_arrays_samples(rng):
     yield Sample(rng.normal(size=(3, 1)), rng.normal(size=4), np.float64(0.5))
     yield Sample(rng.normal(size=3), rng.normal(size=3))
     yield Sample(rng.normal(size=(0, 1)), rng.normal(size=(1, 2)))
-
-
-# Copies and casts
-
-
-@primitive(linear, overrides=np.copy)
-def copy(a, *, order="K", subok=False):
-    """Return a copy, which may be assigned to."""
-    return np.copy(a, order, subok)
-
-
-@copy.def_jvp
-def copy_jvp(primals, tangents, out, *, order, subok):
-    return tangents[0]  # nobody writes to a tangent
-
-
-@copy.def_vjp
-def copy_vjp(primals, out, *, order, subok):
-    return _same
-
-
-@copy.def_batch
-def copy_batch(args, batched, *, order, subok):
-    return copy.bind(*args, order="K", subok=subok)
-
-
-@copy.def_samples
-def copy_samples(rng):
-    yield Sample(rng.normal(size=(2, 3)))
-    yield Sample(rng.normal(size=(2, 3)), order="F")
-    yield Sample(np.float64(1.5))
-
-
-@primitive(linear, name="astype")
-def cast(x, *, dtype):
-    """Convert to another dtype; the derivative ends where that one is not floating.
-
-    Real to complex and back are transposes of each other, and the mechanism casts both.
-    """
-    return x.astype(dtype) if hasattr(x, "astype") else dtype.type(x)
-
-
-@cast.def_jvp
-def cast_jvp(primals, tangents, out, *, dtype):
-    return tangents[0] if dtype.kind in "fc" else None
-
-
-@cast.def_vjp
-def cast_vjp(primals, out, *, dtype):
-    return _same if dtype.kind in "fc" else (None,)
-
-
-@cast.def_batch
-def cast_batch(args, batched, *, dtype):
-    return cast.bind(*args, dtype=dtype)
-
-
-@cast.def_call(np.astype)
-def astype(x, dtype, /, *, copy=True, device=None):
-    """Convert to another dtype: a copy, unless there is nothing to do and `copy` is false."""
-    dtype = np.dtype(dtype)
-    if dtype.kind == "O":
-        raise DtypeError(
-            "a traced array cannot become an array of objects, which would lose its derivative",
-            where=f"{user_line()}; {describe(x)}",
-            fix="keep its dtype, or write funcgrad.stop_gradient(x).astype(object)",
-        )
-    if not copy and dtype == dtype_of(x):
-        return x
-    return cast.bind(x, dtype=dtype)
-
-
-@cast.def_samples
-def cast_samples(rng):
-    x = rng.normal(size=(2, 3))
-    yield Sample(x, np.float64)
-    yield Sample(x, np.complex128)
-    yield Sample(x, "float64", copy=False)
-    yield Sample(x, int, order=0, complex=False)

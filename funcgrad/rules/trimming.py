@@ -1,4 +1,4 @@
-"""Repeating or cutting to size: `resize` and `trim_zeros`; and bits, packed into bytes."""
+"""Repeating or cutting to size: `resize` and `trim_zeros`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import math
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from funcgrad.core.batch import along
 from funcgrad.core.level import detached
-from funcgrad.core.primitive import Sample, overrides, primitive
+from funcgrad.core.primitive import Sample, overrides
 from funcgrad.core.zero import shape_of
 from funcgrad.rules.spelling import array_of, refuse_batched
 
@@ -75,44 +74,3 @@ def trim_zeros_samples(rng):
     yield Sample(x, "B", kinks=True, batch=False)
     yield Sample(np.zeros(3), kinks=True, batch=False)
     yield Sample(rng.normal(size=(2, 3)), batch=False)
-
-
-# Bits, which under vmap may be conditions on the examples
-
-
-@primitive()
-def packbits(a, *, axis=None, bitorder="big"):
-    """Bits in bytes."""
-    return np.packbits(a, axis, bitorder)
-
-
-@primitive()
-def unpackbits(a, *, axis=None, count=None, bitorder="big"):
-    """Bits out of bytes."""
-    return np.unpackbits(a, axis, count, bitorder)
-
-
-for _bits, _function in ((packbits, np.packbits), (unpackbits, np.unpackbits)):
-    _bits.not_differentiable("bits are integers")
-    _bits.def_call(_function)(_bits)
-    along(_bits)
-
-
-def _packed(x, axis):
-    return np.packbits(x > 0, axis)
-
-
-def _unpacked(x, axis):
-    return np.unpackbits(np.packbits(x > 0, -1), axis, 2)
-
-
-@packbits.def_samples
-def packbits_samples(rng):
-    yield Sample(rng.normal(size=(2, 9)), None, fun=_packed)
-    yield Sample(rng.normal(size=(2, 9)), 1, fun=_packed)
-
-
-@unpackbits.def_samples
-def unpackbits_samples(rng):
-    yield Sample(rng.normal(size=(2, 9)), None, fun=_unpacked)
-    yield Sample(rng.normal(size=(2, 9)), 1, fun=_unpacked)

@@ -34,16 +34,17 @@ from typing import Any
 
 import scipy.linalg as _linalg
 
-from funcgrad.rules import (
+from funcgrad.rules.scipy.adopt import refusing
+from funcgrad.rules.scipy.linalg import (
     banded,
+    decompositions,
     lu_factors,
     matrix_equations,
     matrix_functions,
+    namesakes,
     structured,
-    systems,
     triangular,
 )
-from funcgrad.rules.scipy_calls import refusing
 
 # What is replaced; other names are looked up in SciPy when they are asked for.
 __all__ = [
@@ -104,10 +105,10 @@ sinhm = matrix_functions.functions["sinhm"]
 tanhm = matrix_functions.functions["tanhm"]
 
 # Systems of equations.
-solve = systems.solve.call
-inv = systems.inv.call
-pinv = systems.pinv.call
-pinvh = systems.pinvh.call
+solve = namesakes.solve.call
+inv = namesakes.inv.call
+pinv = namesakes.pinv.call
+pinvh = namesakes.pinvh.call
 solve_triangular = triangular.solve_triangular.call
 solve_banded = banded.solve_banded.call
 solveh_banded = banded.solveh_banded.call
@@ -117,8 +118,8 @@ solve_lyapunov = solve_continuous_lyapunov
 solve_discrete_lyapunov = matrix_equations.solve_discrete_lyapunov.call
 
 # Numbers that belong to a matrix.
-det = systems.det.call
-norm = systems.norm.call
+det = namesakes.det.call
+norm = namesakes.norm.call
 
 # Factors.
 cholesky = triangular.cholesky.call
@@ -127,11 +128,11 @@ cho_solve = triangular.cho_solve.call
 lu = lu_factors.lu
 lu_factor = lu_factors.lu_factor.call
 lu_solve = lu_factors.lu_solve.call
-qr = systems.qr.call
-svd = systems.svd.call
-svdvals = systems.svdvals.call
-eigh = systems.eigh.call
-eigvalsh = systems.eigvalsh.call
+qr = decompositions.qr.call
+svd = decompositions.svd.call
+svdvals = decompositions.svdvals.call
+eigh = decompositions.eigh.call
+eigvalsh = decompositions.eigvalsh.call
 polar = matrix_equations.polar.call
 
 # Matrices of structure.

@@ -16,8 +16,7 @@ from scipy import signal
 from funcgrad.core.level import TracerBase
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import MissingRuleError, user_line
-from funcgrad.rules import filters
-from funcgrad.rules import signal as rules
+from funcgrad.rules.scipy import convolving, filters
 
 # What is replaced; other names are looked up in SciPy when they are asked for.
 __all__ = [
@@ -71,7 +70,7 @@ def convolve(
     >>> fg.grad(smooth)(np.arange(5.0))
     array([0.25, 0.75, 1.  , 0.75, 0.25])
     """
-    return rules.convolve(in1, in2, mode, method)
+    return convolving.convolve(in1, in2, mode, method)
 
 
 def correlate(
@@ -102,7 +101,7 @@ def correlate(
     >>> fg.grad(lambda x: signal.correlate(x, x, "valid")[0])(x)
     array([2., 4., 6.])
     """
-    return rules.correlate(in1, in2, mode, method)
+    return convolving.correlate(in1, in2, mode, method)
 
 
 def fftconvolve(
@@ -133,7 +132,7 @@ def fftconvolve(
     >>> fg.grad(total)(weights).round(12)
     array([[6., 6.]])
     """
-    return rules.fftconvolve(in1, in2, mode, axes)
+    return convolving.fftconvolve(in1, in2, mode, axes)
 
 
 def oaconvolve(
@@ -159,7 +158,7 @@ def oaconvolve(
     >>> fg.grad(total)(np.ones(3)).round(12)
     array([98., 98., 98.])
     """
-    return rules.oaconvolve(in1, in2, mode, axes)
+    return convolving.oaconvolve(in1, in2, mode, axes)
 
 
 def convolve2d(
@@ -200,7 +199,7 @@ def convolve2d(
         return signal.convolve2d(in1, in2, mode, boundary, fillvalue)
     around = [((n - 1) // 2, n // 2) for n in shape_of(in2)]
     return _with_boundary(
-        rules.convolve2d, in1, in2, mode, boundary, fillvalue, [pair[::-1] for pair in around]
+        convolving.convolve2d, in1, in2, mode, boundary, fillvalue, [pair[::-1] for pair in around]
     )
 
 
@@ -237,7 +236,7 @@ def correlate2d(
     if not _is_traced(in1, in2):
         return signal.correlate2d(in1, in2, mode, boundary, fillvalue)
     around = [((n - 1) // 2, n // 2) for n in shape_of(in2)]
-    return _with_boundary(rules.correlate2d, in1, in2, mode, boundary, fillvalue, around)
+    return _with_boundary(convolving.correlate2d, in1, in2, mode, boundary, fillvalue, around)
 
 
 _NUMPY_NAMES: dict[Any, Any] = {

@@ -12,8 +12,8 @@ from typing import Any
 from scipy import special as _special
 
 from funcgrad.core.level import top_trace
-from funcgrad.rules import special as _rules  # declares the rules of the ufuncs too
 from funcgrad.rules.indexing import joined
+from funcgrad.rules.scipy import special as _rules  # declares the rules of the ufuncs too
 
 # What is replaced; other names are looked up in SciPy when they are asked for.
 __all__ = [

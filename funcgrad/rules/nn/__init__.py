@@ -1,0 +1,20 @@
+"""What networks are made of, where a composition would be slow, greedy or wrong at the edges.
+
+NumPy has no such functions: `funcgrad.nn` offers them, and loads this package.
+"""
+
+import importlib
+
+__all__ = [
+    "activations",
+    "convolution",
+    "cross_entropy",
+    "lowering",
+    "pooling",
+    "scratch",
+    "softmax",
+    "winograd",
+]
+
+for _name in __all__:
+    importlib.import_module(f"{__name__}.{_name}")

@@ -1,0 +1,322 @@
+"""Convolutions of plain arrays: everything becomes matrix products.
+
+The one idea: inside, the batch is the *last* axis, so that an array is laid out as
+``(groups, channels, *space, batch)``. What a kernel element sees of it is then made of long runs of
+memory, so gathering it for all kernel elements (the columns of a matrix product) costs little
+beside the product itself, whatever the size of the images. Columns are made for a few rows of
+the images at a time, which keeps them in the cache and needs little memory.
+
+Results are views with the axes in the usual order. NumPy's elementwise functions keep the layout
+of what they are given, so layers in a row pay for the change of layout once.
+
+There are three products, one for each way to fill in two of the three arguments of the form
+``sum x[n, c, p*stride + k*dilation] * w[o, c, k] * y[n, o, p]``: `correlate` gives `y`, `scatter`
+gives `x`, `kernel_sum` gives `w`. `funcgrad.rules.nn.convolution` makes primitives of them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.zero import is_finite
+from funcgrad.rules.nn import winograd
+from funcgrad.rules.nn.scratch import Scratch, scratch
+
+__all__ = ["correlate", "kernel_sum", "output_size", "scatter"]
+
+Sizes = tuple[int, ...]
+Pairs = tuple[tuple[int, int], ...]
+
+# Elements of the columns of one matrix product: small enough for the cache, and large enough for
+# BLAS to work on them with several threads.
+_COLUMNS = 1 << 20
+
+
+def output_size(
+    size: Sizes, kernel: Sizes, stride: Sizes, padding: Pairs, dilation: Sizes
+) -> Sizes:
+    """Return the number of places that a window of `kernel` elements can take, along each axis."""
+    return tuple(
+        (n + low + high - d * (k - 1) - 1) // s + 1
+        for n, k, s, (low, high), d in zip(size, kernel, stride, padding, dilation, strict=True)
+    )
+
+
+def spans(kernel: Sizes, dilation: Sizes) -> Sizes:
+    """Return the distance between the first and the last element of the window."""
+    return tuple(d * (k - 1) for k, d in zip(kernel, dilation, strict=True))
+
+
+# Layout
+
+
+def batch_last(memory: Scratch, x: Any, padding: Pairs, dtype: Any, groups: int) -> Any:
+    """Lay ``x[batch, channels, *space]`` out as described above, with zeros around it.
+
+    Negative padding takes elements away.
+    """
+    view = np.moveaxis(x, 0, -1)
+    if any(low > 0 or high > 0 for low, high in padding):
+        space = [n + low + high for n, (low, high) in zip(x.shape[2:], padding, strict=True)]
+        made = memory.zeros((view.shape[0], *space, view.shape[-1]), dtype)
+        inside = [
+            slice(max(low, 0), n - max(high, 0))
+            for n, (low, high) in zip(space, padding, strict=True)
+        ]
+        _copy(made[(slice(None), *inside)], _cropped(view, padding))
+    else:
+        view = _cropped(view, padding)
+        if view.flags.c_contiguous and view.dtype == dtype:
+            made = view
+        else:
+            made = memory.empty(view.shape, dtype)
+            _copy(made, view)
+    return made.reshape(groups, made.shape[0] // groups, *made.shape[1:])
+
+
+def _cropped(view: Any, padding: Pairs) -> Any:
+    kept = [
+        slice(max(-low, 0), n - max(-high, 0))
+        for n, (low, high) in zip(view.shape[1:-1], padding, strict=True)
+    ]
+    return view[(slice(None), *kept)]
+
+
+def _copy(target: Any, source: Any) -> None:
+    """Copy; if the batch moves to the end, a few examples at a time, which the cache can hold."""
+    batch = source.shape[-1]
+    step = 16 if source.strides[-1] > source.itemsize and source.size > 1 << 15 else batch
+    for start in range(0, batch, step or 1):
+        target[..., start : start + step] = source[..., start : start + step]
+
+
+def batch_first(made: Any, dtype: Any) -> Any:
+    """Return ``made[groups, channels, *space, batch]`` with the axes in the usual order."""
+    made = made.reshape(made.shape[0] * made.shape[1], *made.shape[2:])
+    return np.moveaxis(made, -1, 0).astype(dtype, copy=False)
+
+
+def working_dtype(*arrays: Any) -> tuple[Any, Any]:
+    """Return the dtype to compute in, and that of the result."""
+    dtype = np.result_type(*[x.dtype for x in arrays])
+    return (np.dtype(np.float32) if dtype == np.float16 else dtype), dtype
+
+
+# Windows
+
+
+def offsets(kernel: Sizes) -> Iterator[tuple[int, Sizes]]:
+    """Number the elements of a window."""
+    return enumerate(itertools.product(*map(range, kernel)))
+
+
+def seen(offset: Sizes, size: Sizes, stride: Sizes, dilation: Sizes, first: int = 0) -> Any:
+    """Return the index of what one kernel element sees from `size` places, from row `first` on."""
+    starts = (first, *(0,) * (len(size) - 1))
+    return (
+        slice(None),
+        slice(None),
+        *(
+            slice(start * s + o * d, (start + n - 1) * s + o * d + 1, s)
+            for o, n, s, d, start in zip(offset, size, stride, dilation, starts, strict=True)
+        ),
+    )
+
+
+def pieces(rows: int, elements: int) -> Iterator[tuple[int, int]]:
+    """Cut `rows` rows of so many elements into pieces, of one length but for the last."""
+    step = max(1, min(rows, _COLUMNS // max(elements, 1)))
+    step = -(-rows // -(-rows // step)) if rows else 1
+    for start in range(0, rows, step):
+        yield start, min(start + step, rows)
+
+
+def columns(
+    memory: Scratch, x: Any, size: Sizes, kernel: Sizes, stride: Sizes, dilation: Sizes
+) -> Iterator[Any]:
+    """Yield pieces of the matrix whose columns are the windows: ``(start, stop, matrix)``.
+
+    `start` and `stop` count columns. The memory is used again for the next piece.
+    """
+    groups, channels, batch = x.shape[0], x.shape[1], x.shape[-1]
+    depth = channels * math.prod(kernel)
+    row = math.prod(size[1:]) * batch
+    if math.prod(kernel) == 1 and set(stride) == {1}:
+        yield 0, size[0] * row, x.reshape(groups, channels, size[0] * row)
+        return
+    held = None
+    for start, stop in pieces(size[0], groups * depth * row):
+        part = (stop - start, *size[1:])
+        if held is None or held.shape[3] != stop - start:
+            held = memory.empty((groups, channels, math.prod(kernel), *part, batch), x.dtype)
+        for k, offset in offsets(kernel):
+            held[:, :, k] = x[seen(offset, part, stride, dilation, start)]
+        yield start * row, stop * row, held.reshape(groups, depth, (stop - start) * row)
+
+
+# The three products
+
+
+def correlate(
+    x: Any, w: Any, *, stride: Sizes, padding: Pairs, dilation: Sizes, groups: int
+) -> Any:
+    """Return `y`: the sum over the channels and the elements of the window."""
+    dtype, out_dtype = working_dtype(x, w)
+    size = output_size(x.shape[2:], w.shape[2:], stride, padding, dilation)
+    with scratch() as memory:
+        x = batch_last(memory, x, padding, dtype, groups)
+        out = _correlate(memory, x, in_groups(w, dtype, groups), size, stride, dilation)
+    return batch_first(out, out_dtype)
+
+
+def _correlate(memory: Scratch, x: Any, w: Any, size: Sizes, stride: Sizes, dilation: Sizes) -> Any:
+    groups, outputs, channels, *kernel = w.shape
+    out = np.empty((groups, outputs, *size, x.shape[-1]), x.dtype)
+    if winograd.is_worth_it(x.dtype, x.shape[-1], w.shape, size, stride, dilation):
+        winograd.correlate(memory, x, w, out, stride, dilation)
+        if _is_finite(out):
+            return out
+    matrix = w.reshape(groups, outputs, channels * math.prod(kernel))
+    flat = out.reshape(groups, outputs, math.prod(out.shape[2:]))
+    for start, stop, part in columns(memory, x, size, tuple(kernel), stride, dilation):
+        np.matmul(matrix, part, out=flat[:, :, start:stop])
+    return out
+
+
+def in_groups(w: Any, dtype: Any, groups: int) -> Any:
+    """Return a kernel as ``w[groups, outputs, channels, *kernel]``."""
+    return w.astype(dtype, copy=False).reshape(groups, w.shape[0] // groups, *w.shape[1:])
+
+
+def _is_finite(out: Any) -> bool:
+    """Tell whether to trust sums of differences: an infinity would turn into NaN in them."""
+    with np.errstate(all="ignore"):
+        return is_finite(out)
+
+
+def kernel_sum(
+    x: Any,
+    y: Any,
+    *,
+    kernel: Sizes,
+    stride: Sizes,
+    padding: Pairs,
+    dilation: Sizes,
+    groups: int,
+) -> Any:
+    """Return `w`: the sum over the examples and the places of the window."""
+    dtype, out_dtype = working_dtype(x, y)
+    size = y.shape[2:]
+    with scratch() as memory:
+        x = batch_last(memory, x, padding, dtype, groups)
+        y = batch_last(memory, y, ((0, 0),) * len(size), dtype, groups)
+        channels, outputs = x.shape[1], y.shape[1]
+        total = None
+        shape = (groups, outputs, channels, *kernel)
+        if winograd.is_worth_it(dtype, x.shape[-1], shape, size, stride, dilation):
+            total = winograd.kernel_sum(memory, x, y, kernel, stride, dilation)
+        if total is None or not _is_finite(total):
+            total = np.zeros((groups, outputs, channels * math.prod(kernel)), dtype)
+            flat = y.reshape(groups, outputs, math.prod(y.shape[2:]))
+            for start, stop, part in columns(memory, x, size, kernel, stride, dilation):
+                total += np.matmul(flat[:, :, start:stop], np.swapaxes(part, 1, 2))
+    return total.reshape(groups * outputs, channels, *kernel).astype(out_dtype, copy=False)
+
+
+def scatter(
+    y: Any,
+    w: Any,
+    *,
+    size: Sizes,
+    stride: Sizes,
+    padding: Pairs,
+    dilation: Sizes,
+    groups: int,
+) -> Any:
+    """Return `x` of `size` elements: the sum of all that the window puts at each."""
+    dtype, out_dtype = working_dtype(y, w)
+    w = in_groups(w, dtype, groups)
+    kernel = w.shape[3:]
+    with scratch() as memory:
+        if set(stride) == {1} and _gathers(dtype, y.shape, w.shape, size, dilation):
+            # A correlation with the reversed kernel: copying is cheaper than adding.
+            turned = tuple(
+                (reach - low, reach - high)
+                for reach, (low, high) in zip(spans(kernel, dilation), padding, strict=True)
+            )
+            y = batch_last(memory, y, turned, dtype, groups)
+            back = (slice(None, None, -1),) * len(kernel)
+            w = np.ascontiguousarray(np.swapaxes(w, 1, 2)[(..., *back)])
+            return batch_first(_correlate(memory, y, w, size, stride, dilation), out_dtype)
+        y = batch_last(memory, y, ((0, 0),) * len(size), dtype, groups)
+        x = _scatter(memory, y, w, size, stride, padding, dilation)
+    return batch_first(x, out_dtype)
+
+
+def _gathers(dtype: Any, shape: Any, weights: Any, size: Sizes, dilation: Sizes) -> bool:
+    """Tell whether gathering windows takes less time than scattering them: by measurement."""
+    groups, outputs, channels, *kernel = weights
+    batch, _, *places = shape
+    turned = (groups, channels, outputs, *kernel)
+    stride = (1,) * len(size)
+    fast = winograd.is_worth_it(dtype, batch, turned, size, stride, dilation)
+    less = 2 / 3 if fast else 1
+    scattering = channels * math.prod(places) * less * (0.2 + 0.01 * outputs)
+    gathering = outputs * math.prod(size) * less * (0.12 + 0.01 * channels)
+    return bool(gathering < scattering)
+
+
+def _scatter(
+    memory: Scratch,
+    y: Any,
+    w: Any,
+    size: Sizes,
+    stride: Sizes,
+    padding: Pairs,
+    dilation: Sizes,
+) -> Any:
+    groups, channels = w.shape[0], w.shape[2]
+    places, batch = y.shape[2:-1], y.shape[-1]
+    fast = winograd.is_worth_it(y.dtype, batch, w.shape, places, stride, dilation)
+    full = [n + low + high for n, (low, high) in zip(size, padding, strict=True)]
+    if fast:
+        full[0] = max(full[0], winograd.rows(places))
+    inside = [slice(low, low + n) for n, (low, _) in zip(size, padding, strict=True)]
+    # What is cut off at the end is put together in memory that is used again.
+    make = memory.zeros if tuple(full) != size else np.zeros
+    x = make((groups, channels, *full, batch), y.dtype)
+    if fast:
+        winograd.scatter(memory, y, w, x, stride, dilation)
+        if not _is_finite(x):
+            fast = False
+            x[...] = 0
+    if not fast:
+        _add_windows(memory, y, w, x, stride, dilation)
+    return x if tuple(full) == size else x[(slice(None), slice(None), *inside)].copy()
+
+
+def _add_windows(memory: Scratch, y: Any, w: Any, x: Any, stride: Sizes, dilation: Sizes) -> None:
+    """Add all that the windows hold to `x`."""
+    groups, outputs, channels, *kernel = w.shape
+    places, batch = y.shape[2:-1], y.shape[-1]
+    depth, row = channels * math.prod(kernel), math.prod(places[1:]) * batch
+    matrix = np.swapaxes(w.reshape(groups, outputs, depth), 1, 2)
+    flat = y.reshape(groups, outputs, places[0] * row)
+    terms = None
+    with np.errstate():
+        if row >= 128:
+            np.setbufsize(64)  # NumPy would copy what is not contiguous, a buffer at a time
+        for start, stop in pieces(places[0], groups * depth * row):
+            part = (stop - start, *places[1:])
+            if terms is None or terms.shape[2] != (stop - start) * row:
+                terms = memory.empty((groups, depth, (stop - start) * row), x.dtype)
+            np.matmul(matrix, flat[:, :, start * row : stop * row], out=terms)
+            split = terms.reshape(groups, channels, math.prod(kernel), *part, batch)
+            for k, offset in offsets(tuple(kernel)):
+                target = x[seen(offset, part, stride, dilation, start)]
+                np.add(target, split[:, :, k], out=target)
