@@ -13,6 +13,17 @@ if TYPE_CHECKING:
     from funcgrad import errors, nn, numpy, optim, random, rules, scipy, testing, tree
     from funcgrad.indexed import at
     from funcgrad.transforms.batching import vmap
+    from funcgrad.transforms.derived import (
+        elementwise_grad,
+        hessian,
+        hvp,
+        jacfwd,
+        jacobian,
+        jacrev,
+        value_and_jacfwd,
+        value_and_jacobian,
+        value_and_jacrev,
+    )
     from funcgrad.transforms.forward import jvp, linearize
     from funcgrad.transforms.reverse import grad, value_and_grad, vjp
     from funcgrad.transforms.stop import stop_gradient
@@ -22,8 +33,14 @@ __version__ = "0.1.0"
 
 __all__ = [
     "at",
+    "elementwise_grad",
     "errors",
     "grad",
+    "hessian",
+    "hvp",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
     "jvp",
     "linearize",
     "nn",
@@ -38,6 +55,9 @@ __all__ = [
     "testing",
     "tree",
     "value_and_grad",
+    "value_and_jacfwd",
+    "value_and_jacobian",
+    "value_and_jacrev",
     "vjp",
     "vmap",
 ]
@@ -47,13 +67,22 @@ __all__ = [
 # all other names are modules.
 _FUNCTIONS = {
     "at": "indexed",
+    "elementwise_grad": "transforms.derived",
     "grad": "transforms.reverse",
+    "hessian": "transforms.derived",
+    "hvp": "transforms.derived",
+    "jacfwd": "transforms.derived",
+    "jacobian": "transforms.derived",
+    "jacrev": "transforms.derived",
     "jvp": "transforms.forward",
     "linearize": "transforms.forward",
     "pytree": "tree.classes",
     "static": "tree.classes",
     "stop_gradient": "transforms.stop",
     "value_and_grad": "transforms.reverse",
+    "value_and_jacfwd": "transforms.derived",
+    "value_and_jacobian": "transforms.derived",
+    "value_and_jacrev": "transforms.derived",
     "vjp": "transforms.reverse",
     "vmap": "transforms.batching",
 }

@@ -15,7 +15,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from funcgrad import tree
 from funcgrad.core import assign
-from funcgrad.core.batch import align
+from funcgrad.core.batch import align, loop
 from funcgrad.core.boxed import Boxed
 from funcgrad.core.constant import CONSTANT
 from funcgrad.core.elementwise import Elementwise
@@ -26,6 +26,7 @@ from funcgrad.core.tracer import Tracer, unwrap
 from funcgrad.core.zero import shape_of
 from funcgrad.errors import (
     ArgumentError,
+    FuncgradError,
     ShapeError,
     TreeMismatchError,
     describe,
@@ -81,7 +82,13 @@ class BatchTrace(Trace):
         values, batched = self._split(args)
         if primitive.batch is None:
             raise no_rule(primitive, "batching rule", values, params)
-        out = primitive.batch(values, batched, **params)
+        try:
+            out = primitive.batch(values, batched, **params)
+        except FuncgradError:
+            raise
+        except Exception:
+            # Examples that NumPy refuses are refused in its own words about one of them.
+            out = loop(primitive.bind, values, batched, params)
         made: Any
         if type(out) is tuple:
             made = tuple([self._wrap(part, primitive) for part in out])

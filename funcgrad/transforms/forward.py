@@ -35,7 +35,7 @@ from funcgrad.transforms.flat import (
 )
 from funcgrad.transforms.tape import no_rule
 
-__all__ = ["jvp", "linearize"]
+__all__ = ["jvp", "linearize", "note"]
 
 
 class _Aval(NamedTuple):
@@ -413,10 +413,24 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     (9.0, 6.0, 60.0)
     """
     check_callable("linearize", fun)
-    origin = call_origin("linearize", fun)
-    leaves, treedef = tree.flatten(primals)
     names = [f"argument {number}" for number in range(len(primals))]
-    positions = differentiable_leaves(leaves, primals, names, transform="linearize")
+    out, pushforward, aux = note(fun, primals, names, call_origin("linearize", fun), has_aux)
+    return (out, pushforward, aux) if has_aux else (out, pushforward)
+
+
+def note(
+    fun: Callable[..., Any],
+    primals: tuple[Any, ...],
+    names: Sequence[str],
+    origin: Origin,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> tuple[Any, Callable[..., Any], Any]:
+    """Do the work of `linearize` for the transform that `origin` names."""
+    leaves, treedef = tree.flatten(primals)
+    positions = differentiable_leaves(
+        leaves, primals, names, transform=origin.transform, holomorphic=holomorphic
+    )
     # As for `vjp`: the residuals outlive this call.
     leaves = [snapshot(leaf) for leaf in leaves]
     with LinearTrace(origin) as trace:
@@ -473,4 +487,4 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
         ]
         return tree.unflatten(out_treedef, out_dots)
 
-    return (out, pushforward, aux) if has_aux else (out, pushforward)
+    return out, pushforward, aux

@@ -34,7 +34,7 @@ from funcgrad.transforms.flat import (
 )
 from funcgrad.transforms.tape import OutlivingTrace, ReverseTrace, backward
 
-__all__ = ["grad", "value_and_grad", "vjp"]
+__all__ = ["argument_numbers", "grad", "record", "value_and_grad", "vjp"]
 
 _ONE = np.float64(1.0)
 _first = operator.itemgetter(0)
@@ -171,6 +171,28 @@ def _as_tuple(value: Any, kind: type[Any], what: str, transform: str) -> tuple[A
     return found
 
 
+def argument_numbers(
+    argnums: int | Sequence[int] | None, argnames: str | Sequence[str] | None, transform: str
+) -> tuple[tuple[int, ...], tuple[str, ...], bool]:
+    """Return `argnums` and `argnames` as tuples, and whether they mean one argument by itself."""
+    if argnums is None:
+        argnums = 0 if argnames is None else ()
+    elif isinstance(argnums, np.integer):
+        argnums = int(argnums)
+    numbers = _as_tuple(argnums, int, "argnums", transform)
+    names = _as_tuple(() if argnames is None else argnames, str, "argnames", transform)
+    if not numbers and not names:
+        raise ArgumentError(
+            f"{transform} was told to differentiate with respect to no argument",
+            where=user_line(),
+            fix="give argnums= or argnames= at least one, or leave both away for the first",
+        )
+    alone = (isinstance(argnums, int) and argnames is None) or (
+        isinstance(argnames, str) and argnums == ()
+    )
+    return numbers, names, alone
+
+
 def _is_array(value: Any) -> bool:
     return type(value) is np.ndarray and value.dtype.kind == "f"
 
@@ -196,23 +218,8 @@ class _ValueAndGrad(Transformed):
             "argnames": argnames,
         }
         super().__init__(make, fun, options)
-        if argnums is None:
-            argnums = 0 if argnames is None else ()
-        elif isinstance(argnums, np.integer):
-            argnums = int(argnums)
-        self.argnums = _as_tuple(argnums, int, "argnums", self.transform)
-        self.argnames = _as_tuple(
-            () if argnames is None else argnames, str, "argnames", self.transform
-        )
-        if not self.argnums and not self.argnames:
-            raise ArgumentError(
-                f"{self.transform} was told to differentiate with respect to no argument",
-                where=user_line(),
-                fix="give argnums= or argnames= at least one, or leave both away for the first",
-            )
-        # One gradient by itself, or a tuple of them.
-        self.alone = (isinstance(argnums, int) and argnames is None) or (
-            isinstance(argnames, str) and argnums == ()
+        self.argnums, self.argnames, self.alone = argument_numbers(
+            argnums, argnames, self.transform
         )
         # The position of the one argument to differentiate, if there is just that.
         self.number = self.argnums[0] if self.alone and self.argnums and not holomorphic else None
@@ -432,10 +439,24 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     (2.0,)
     """
     check_callable("vjp", fun)
-    origin = call_origin("vjp", fun)
-    leaves, treedef = tree.flatten(primals)
     names = [f"argument {number}" for number in range(len(primals))]
-    positions = differentiable_leaves(leaves, primals, names, transform="vjp")
+    out, pullback, aux = record(fun, primals, names, call_origin("vjp", fun), has_aux)
+    return (out, pullback, aux) if has_aux else (out, pullback)
+
+
+def record(
+    fun: Callable[..., Any],
+    primals: tuple[Any, ...],
+    names: Sequence[str],
+    origin: Origin,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> tuple[Any, Callable[[Any], tuple[Any, ...]], Any]:
+    """Do the work of `vjp` for the transform that `origin` names; `names` are its arguments'."""
+    leaves, treedef = tree.flatten(primals)
+    positions = differentiable_leaves(
+        leaves, primals, names, transform=origin.transform, holomorphic=holomorphic
+    )
     # The residuals outlive this call, and the caller may write to the arrays in the meantime: to
     # the arguments, and to the outputs, which may be residuals too.
     leaves = [snapshot(leaf) for leaf in leaves]
@@ -474,4 +495,4 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         cotangents: tuple[Any, ...] = tree.unflatten(treedef, result)
         return cotangents
 
-    return (out, pullback, aux) if has_aux else (out, pullback)
+    return out, pullback, aux
