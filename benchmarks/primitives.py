@@ -18,6 +18,8 @@ import scipy.special
 from measure import best_times
 
 import funcgrad as fg
+from funcgrad.core.primitive import UFUNCS
+from funcgrad.scipy import special
 
 N = 100_000
 
@@ -47,6 +49,10 @@ class Names:
 
 PLAIN = Names(np, scipy.special)
 THEIRS = Names(autograd.numpy, autograd.scipy.special)
+
+
+def _slope_of_log_ndtr(x, out):
+    return np.exp(-0.5 * x * x - out) / np.sqrt(2 * np.pi)
 
 
 def unary(name: str, low: float, high: float, slope: Callable[[Any, Any], Any]) -> Operation:
@@ -94,6 +100,21 @@ def elementwise() -> Iterator[Operation]:
     yield unary("gammaln", 0.5, 4, lambda x, out: s.digamma(x))
     yield unary("ndtr", -2, 2, lambda x, out: np.exp(-0.5 * x * x) / np.sqrt(2 * np.pi))
     yield unary("j0", 0.5, 4, lambda x, out: -s.j1(x))
+    yield unary("j1", 0.5, 4, lambda x, out: s.j0(x) - out / x)
+    yield unary("y0", 0.5, 4, lambda x, out: -s.y1(x))
+    yield unary("i0", 0.5, 4, lambda x, out: s.i1(x))
+    yield unary("gamma", 0.5, 4, lambda x, out: out * s.digamma(x))
+    yield unary("digamma", 0.5, 4, lambda x, out: s.zeta(2, x))
+    yield unary("erfc", -2, 2, lambda x, out: np.exp(-x * x) * (-2 / np.sqrt(np.pi)))
+    yield unary("erfinv", -0.9, 0.9, lambda x, out: np.exp(out * out) * (np.sqrt(np.pi) / 2))
+    yield unary("log_ndtr", -4, 2, _slope_of_log_ndtr)
+    yield unary("logit", 0.1, 0.9, lambda x, out: 1 / (x * (1 - x)))
+    yield unary("expi", 0.5, 4, lambda x, out: np.exp(x) / x)
+    yield unary("exp1", 0.5, 4, lambda x, out: -np.exp(-x) / x)
+    yield unary("dawsn", -2, 2, lambda x, out: 1 - 2 * x * out)
+    yield unary("spence", 0.5, 2.5, lambda x, out: np.log(x) / (1 - x))
+    yield unary("entr", 0.1, 0.9, lambda x, out: -np.log(x) - 1)
+    yield unary("sinc", 0.1, 0.9, lambda x, out: (np.cos(np.pi * x) - out) / x)
     rng = np.random.default_rng(1)
     x, y = rng.uniform(0.5, 2, N), rng.uniform(0.5, 2, N)
     yield Operation("add", lambda xp, *a: xp.add(*a), (x, y), lambda t, x, y: (x + y, (t, t)))
@@ -154,6 +175,49 @@ def elementwise() -> Iterator[Operation]:
         (grid, row),
         lambda t, x, y: (x + y, (t, np.add.reduce(t, 0))),
     )
+
+
+def other_ufuncs(names: set[str]) -> Iterator[Operation]:
+    """Yield every other ufunc with a rule: by hand is its formula, called without tracing."""
+    rng = np.random.default_rng(5)
+    for ufunc, primitive in sorted(UFUNCS.items(), key=lambda item: item[0].__name__):
+        if ufunc.__name__ in names or primitive.discrete or not primitive.smooth:
+            continue
+        domain = primitive.domain if primitive.nin == 2 else (primitive.domain,)
+        if not isinstance(domain[0], tuple):
+            domain = (domain,) * primitive.nin
+        args = tuple(rng.uniform(low, high, N) for low, high in domain)
+        yield Operation(ufunc.__name__, _Named(ufunc), args, _Formula(primitive))
+
+
+class _Named:
+    """A ufunc, by its name in a library."""
+
+    def __init__(self, ufunc: np.ufunc):
+        self.ufunc = ufunc
+
+    def __call__(self, xp: Any, *args: Any) -> Any:
+        return self.ufunc(*args) if xp is PLAIN else getattr(xp, self.ufunc.__name__)(*args)
+
+
+class _Formula:
+    """Value and cotangents by the formula of the rule."""
+
+    def __init__(self, primitive: Any):
+        self.primitive = primitive
+
+    def __call__(self, t: Any, *args: Any) -> tuple[Any, Any]:
+        primitive = self.primitive
+        out = primitive.ufunc(*args)
+        named = dict(zip(("x", "y"), args, strict=False)) | {"out": out}
+        x, y = args if len(args) == 2 else (*args, None)
+        bars = []
+        with np.errstate(all="ignore"):
+            for place in range(len(args)):
+                keep = getattr(primitive, f"keep{place}")
+                kept = named.get(keep) if isinstance(keep, str) or keep is None else keep(x, y, out)
+                bars.append(getattr(primitive, f"pull{place}")(t, kept))
+        return out, tuple(bars) if len(bars) > 1 else bars[0]
 
 
 def of_arrays() -> Iterator[Operation]:
@@ -281,6 +345,7 @@ def of_arrays() -> Iterator[Operation]:
         (v + 0j,),
         lambda t, x: (np.fft.fft(x), np.fft.fft(t)),
     )
+    yield from more_of_arrays(rng, x, v, a, b)
     m = rng.normal(size=(100, 100)) + 20 * np.eye(100)
     spd = m @ m.T
     c = rng.normal(size=(100, 100))
@@ -302,17 +367,127 @@ def of_arrays() -> Iterator[Operation]:
         values, vectors = np.linalg.eigh(a)
         return values, (vectors * t) @ vectors.T
 
+    def cholesky(t, a):
+        out = np.linalg.cholesky(a)
+        inverse = np.linalg.inv(out)
+        phi = np.tril(out.T @ t)
+        phi[np.diag_indices(100)] /= 2
+        made = inverse.T @ phi @ inverse
+        return out, (made + made.T) / 2
+
+    def svdvals(t, a):
+        u, values, vh = np.linalg.svd(a)
+        return values, (u * t) @ vh
+
+    def pinv(t, a):
+        out = np.linalg.pinv(a)
+        return out, -out.T @ t @ out.T
+
+    yield Operation("linalg.cholesky", lambda xp, x: xp.linalg.cholesky(x), (spd,), cholesky)
+    yield Operation("linalg.svd, values", lambda xp, x: xp.linalg.svd(x)[1], (m,), svdvals)
+    yield Operation("linalg.pinv", lambda xp, x: xp.linalg.pinv(x), (m,), pinv)
     yield Operation("linalg.solve", lambda xp, *a: xp.linalg.solve(*a), (m, c), solve)
     yield Operation("linalg.inv", lambda xp, *a: xp.linalg.inv(*a), (m,), inverse)
     yield Operation("linalg.det", lambda xp, *a: xp.linalg.det(*a), (m / 20,), det)
     yield Operation("linalg.eigh, values", lambda xp, x: xp.linalg.eigh(x)[0], (spd,), eigh)
 
 
+def more_of_arrays(rng: Any, x: Any, v: Any, a: Any, b: Any) -> Iterator[Operation]:
+    """Yield more of the same."""
+
+    def prod(t, x):
+        out = np.prod(x, 1)
+        return out, (t * out)[:, None] / x
+
+    def cumprod(t, x):
+        out = np.cumprod(x, 1)
+        return out, np.cumsum((t * out)[:, ::-1], 1)[:, ::-1] / x
+
+    def softmax(t, x):
+        out = scipy.special.softmax(x, axis=1)
+        return out, out * (t - np.sum(t * out, 1, keepdims=True))
+
+    def kron(t, x, y):
+        t = t.reshape(20, 16, 20, 16)
+        return np.kron(x, y), (np.einsum("iajb,ab->ij", t, y), np.einsum("iajb,ij->ab", t, x))
+
+    def triangle(t, x):
+        return np.tril(x), np.tril(t)
+
+    def repeated(t, x):
+        return np.repeat(x, 3), np.sum(t.reshape(-1, 3), 1)
+
+    def median(t, x):
+        order = np.argpartition(x, 50, axis=1)[:, 50]
+        bar = np.zeros(x.shape)
+        bar[np.arange(len(x)), order] = t
+        return np.median(x, 1), bar
+
+    def interp(t, x):
+        knots, heights = np.arange(101.0) / 40, np.sin(np.arange(101.0))
+        slopes = np.diff(heights) / np.diff(knots)
+        return np.interp(x, knots, heights), t * slopes[np.searchsorted(knots, x) - 1]
+
+    def polyval(t, x):
+        out, slope = np.zeros(x.shape), np.zeros(x.shape)
+        for c in COEFFICIENTS:
+            slope = slope * x + out
+            out = out * x + c
+        return out, t * slope
+
+    def convolve(t, x):
+        return np.convolve(x, COEFFICIENTS), np.correlate(t, COEFFICIENTS, "valid")
+
+    def covariance(t, x):
+        centred = x - np.mean(x, 1, keepdims=True)
+        bar = (t + t.T) @ centred / (x.shape[1] - 1)
+        return np.cov(x), bar - np.mean(bar, 1, keepdims=True)
+
+    def einsum(t, a, b):
+        return np.einsum("ij,jk->ik", a, b), (t @ b.T, a.T @ t)
+
+    def rfft(t, x):
+        wide = np.zeros(x.size, complex)
+        wide[: t.size] = t
+        return np.fft.rfft(x), np.fft.fft(wide).real
+
+    positive = np.abs(x) + 0.5
+    yield Operation("prod over an axis", lambda xp, x: xp.prod(x, 1), (positive,), prod)
+    yield Operation("cumprod", lambda xp, x: xp.cumprod(x, 1), (positive[:, :20],), cumprod)
+    yield Operation("softmax", lambda xp, x: special.softmax(x, 1), (x,), softmax)
+    yield Operation(
+        "kron",
+        lambda xp, x, y: xp.kron(x, y),
+        (rng.normal(size=(20, 20)), rng.normal(size=(16, 16))),
+        kron,
+    )
+    yield Operation("tril", lambda xp, x: xp.tril(x), (a,), triangle)
+    yield Operation("repeat", lambda xp, x: xp.repeat(x, 3), (v[: N // 3],), repeated)
+    yield Operation("flip", lambda xp, x: xp.flipud(x), (x,), lambda t, x: (x[::-1], t[::-1]))
+    yield Operation("median", lambda xp, x: xp.median(x, 1), (rng.normal(size=(990, 101)),), median)
+    yield Operation(
+        "interp",
+        lambda xp, x: xp.interp(x, np.arange(101.0) / 40, np.sin(np.arange(101.0))),
+        (v,),
+        interp,
+    )
+    yield Operation("polyval", lambda xp, x: xp.polyval(COEFFICIENTS, x), (v,), polyval)
+    yield Operation("convolve", lambda xp, x: xp.convolve(x, COEFFICIENTS), (v,), convolve)
+    yield Operation("cov", lambda xp, x: xp.cov(x), (x[:100],), covariance)
+    yield Operation("einsum", lambda xp, *ab: xp.einsum("ij,jk->ik", *ab), (a, b), einsum)
+    yield Operation("rfft", lambda xp, x: xp.fft.rfft(x), (v,), rfft)
+
+
+COEFFICIENTS = np.array([0.3, -1.2, 0.5, 0.8, -0.1, 0.7, 0.2, -0.6, 0.4])
+
+
 def median() -> None:
     """Print a line for each operation, and the median of the ratios."""
     ratios, slower = [], []
-    for operation in (*elementwise(), *of_arrays()):
-        name, fun, args, by_hand = operation
+    by_hand = [*elementwise(), *of_arrays()]
+    others = other_ufuncs({operation.name for operation in by_hand})
+    for operation in (*by_hand, *others):
+        name, fun, args, hand = operation
         argnums = tuple(range(len(args)))
         t = np.random.default_rng(3).normal(size=np.shape(fun(PLAIN, *args)))
         t = t + 0 * fun(PLAIN, *args)  # of its dtype
@@ -325,17 +500,17 @@ def median() -> None:
             pullback, out = autograd.make_vjp(lambda args: fun(THEIRS, *args))(args)
             return out, pullback(t)
 
-        bars = by_hand(t, *args)[1]
+        bars = hand(t, *args)[1]
         for got, expected in zip(ours()[1], bars if len(args) > 1 else (bars,), strict=True):
             np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-9)
         contenders = {
             "funcgrad": ours,
-            "by hand": lambda by_hand=by_hand, t=t, a=args: by_hand(t, *a),
+            "by hand": lambda hand=hand, t=t, a=args: hand(t, *a),
         }
         try:
             theirs()
             contenders["autograd"] = theirs
-        except (NotImplementedError, AttributeError, TypeError, StopIteration):
+        except (NotImplementedError, AttributeError, TypeError, ValueError, StopIteration):
             pass
         times = best_times(contenders, seconds=0.4)
         ratio = times["funcgrad"] / times["by hand"]

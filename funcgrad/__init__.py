@@ -10,9 +10,22 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from funcgrad import errors, nn, numpy, optim, random, rules, scipy, testing, tree
+    from funcgrad import control, errors, nn, numpy, optim, random, rules, scipy, testing, tree
+    from funcgrad.control import (
+        associative_scan,
+        cond,
+        fori_loop,
+        map,
+        scan,
+        switch,
+        while_loop,
+    )
     from funcgrad.indexed import at
+    from funcgrad.transforms import checkpoint_policies
     from funcgrad.transforms.batching import vmap
+    from funcgrad.transforms.callback import ShapeDtypeStruct, pure_callback
+    from funcgrad.transforms.custom import custom_jvp, custom_vjp
+    from funcgrad.transforms.custom_batching import custom_vmap
     from funcgrad.transforms.derived import (
         elementwise_grad,
         hessian,
@@ -25,16 +38,30 @@ if TYPE_CHECKING:
         value_and_jacrev,
     )
     from funcgrad.transforms.forward import jvp, linearize
+    from funcgrad.transforms.named_values import checkpoint_name
+    from funcgrad.transforms.remat import checkpoint, remat
     from funcgrad.transforms.reverse import grad, value_and_grad, vjp
     from funcgrad.transforms.stop import stop_gradient
+    from funcgrad.transforms.transpose import linear_transpose
     from funcgrad.tree import pytree, static
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "ShapeDtypeStruct",
+    "associative_scan",
     "at",
+    "checkpoint",
+    "checkpoint_name",
+    "checkpoint_policies",
+    "cond",
+    "control",
+    "custom_jvp",
+    "custom_vjp",
+    "custom_vmap",
     "elementwise_grad",
     "errors",
+    "fori_loop",
     "grad",
     "hessian",
     "hvp",
@@ -42,16 +69,22 @@ __all__ = [
     "jacobian",
     "jacrev",
     "jvp",
+    "linear_transpose",
     "linearize",
+    "map",
     "nn",
     "numpy",
     "optim",
+    "pure_callback",
     "pytree",
     "random",
+    "remat",
     "rules",
+    "scan",
     "scipy",
     "static",
     "stop_gradient",
+    "switch",
     "testing",
     "tree",
     "value_and_grad",
@@ -60,14 +93,25 @@ __all__ = [
     "value_and_jacrev",
     "vjp",
     "vmap",
+    "while_loop",
 ]
 
 # Every name is loaded when it is first used, as in Scientific Python's SPEC 1, so that nobody
 # waits for what their program does not need. Here are the functions, by the module that has them;
 # all other names are modules.
 _FUNCTIONS = {
+    "ShapeDtypeStruct": "transforms.callback",
+    "associative_scan": "control",
     "at": "indexed",
+    "checkpoint": "transforms.remat",
+    "checkpoint_name": "transforms.named_values",
+    "checkpoint_policies": "transforms.remat",
+    "cond": "control",
+    "custom_jvp": "transforms.custom",
+    "custom_vjp": "transforms.custom",
+    "custom_vmap": "transforms.custom_batching",
     "elementwise_grad": "transforms.derived",
+    "fori_loop": "control",
     "grad": "transforms.reverse",
     "hessian": "transforms.derived",
     "hvp": "transforms.derived",
@@ -75,16 +119,23 @@ _FUNCTIONS = {
     "jacobian": "transforms.derived",
     "jacrev": "transforms.derived",
     "jvp": "transforms.forward",
+    "linear_transpose": "transforms.transpose",
     "linearize": "transforms.forward",
+    "map": "control",
+    "pure_callback": "transforms.callback",
     "pytree": "tree.classes",
+    "remat": "transforms.remat",
+    "scan": "control",
     "static": "tree.classes",
     "stop_gradient": "transforms.stop",
+    "switch": "control",
     "value_and_grad": "transforms.reverse",
     "value_and_jacfwd": "transforms.derived",
     "value_and_jacobian": "transforms.derived",
     "value_and_jacrev": "transforms.derived",
     "vjp": "transforms.reverse",
     "vmap": "transforms.batching",
+    "while_loop": "control",
 }
 
 

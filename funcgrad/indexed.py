@@ -12,11 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.core.level import TracerBase, concrete, detached
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import ArgumentError, user_line
 from funcgrad.rules.accumulate import accumulate, in_rounds
-from funcgrad.rules.indexing import joined, settle, updated
-from funcgrad.rules.spelling import holds_tracer
+from funcgrad.rules.gathering import gather, read_at
+from funcgrad.rules.indexing import settle, updated
+from funcgrad.rules.spelling import holds_tracer, joined
 
 __all__ = ["at"]
 
@@ -83,7 +85,10 @@ class Part:
     def __init__(self, x: Any, index: Any):
         self.x = x
         # Indices that differ from example to example, under vmap, are traced.
-        self.index = index if holds_tracer(index) else settle(index)
+        if holds_tracer(index):
+            self.index = tuple(map(_settled, index)) if type(index) is tuple else _settled(index)
+        else:
+            self.index = settle(index)
 
     def __repr__(self) -> str:
         return f"at({self.x!r})[{self.index!r}]"
@@ -120,8 +125,11 @@ class Part:
         >>> at(np.zeros(3))[-1].set(2.0)
         array([0., 0., 2.])
         """
-        index, (values,) = self._within(mode, values)
-        return updated(self.x, values, index)
+
+        def change(x: Any, index: Any, values: Any) -> Any:
+            return updated(x, values, index)
+
+        return self._changed(mode, change, values)
 
     def add(self, values: Any, **options: Any) -> Any:
         """Add `values` to the part; elements named several times add up.
@@ -225,8 +233,11 @@ class Part:
         >>> at(np.array([4.0, 9.0]))[1].apply(np.sqrt)
         array([4., 3.])
         """
-        index, _ = self._within(mode)
-        return in_rounds(func, self.x, index, unique=unique_indices)
+
+        def change(x: Any, index: Any) -> Any:
+            return in_rounds(func, x, index, unique=unique_indices)
+
+        return self._changed(mode, change)
 
     def get(
         self,
@@ -257,16 +268,18 @@ class Part:
         if mode is None and fill_value is not None:
             mode = "fill"
         if mode not in ("fill", "drop"):
-            return self.x[self._within(mode)[0]]
+            index = self._within(mode)
+            return read_at(self.x, index) if holds_tracer(index) else self.x[index]
         index, inside = _bounded(self.index, shape_of(self.x))
         if inside is None:
-            return self.x[index]
+            return read_at(self.x, index) if holds_tracer(index) else self.x[index]
         if fill_value is None:
             fill_value = _fill_value(dtype_of(self.x))
         filler = np.asarray(fill_value, dtype_of(self.x))
         if not self.x.size:
             return np.full(inside.shape, filler)
-        return np.where(inside, np.take(np.reshape(self.x, -1), index, mode="clip"), filler)
+        flat = np.reshape(self.x, (-1,))
+        return np.where(inside, gather.bind(flat, np.maximum(index, 0)), filler)
 
     def _operate(
         self,
@@ -277,11 +290,30 @@ class Part:
         unique_indices: bool = False,
         mode: str | None = None,
     ) -> Any:
-        index, (values,) = self._within(mode, values)
-        return accumulate(ufunc, self.x, index, values, unique=unique_indices)
 
-    def _within(self, mode: str | None, *values: Any) -> tuple[Any, tuple[Any, ...]]:
-        """Return the index and the values, with what is out of bounds dealt with."""
+        def change(x: Any, index: Any, values: Any) -> Any:
+            return accumulate(ufunc, x, index, values, unique=unique_indices)
+
+        return self._changed(mode, change, values)
+
+    def _changed(self, mode: str | None, change: Callable[..., Any], *values: Any) -> Any:
+        """Return ``change(x, index, *values)``, with what is out of bounds dealt with."""
+        if mode not in ("drop", "fill"):
+            return change(self.x, self._within(mode), *values)
+        shape = shape_of(self.x)
+        places, inside = _bounded(self.index, shape)
+        if inside is None:
+            return change(self.x, places, *values)
+        if holds_tracer(inside):  # one more element takes what is out of bounds
+            flat = np.reshape(self.x, (-1,))
+            longer = np.concatenate([flat, np.ones(1, dtype_of(flat))])
+            made = change(longer, np.where(inside, places, flat.size), *values)
+            return np.reshape(made[:-1], shape)
+        kept = (np.broadcast_to(joined(value), inside.shape)[inside] for value in values)
+        return change(self.x, np.unravel_index(places[inside], shape), *kept)
+
+    def _within(self, mode: str | None) -> Any:
+        """Return the index with its integers within bounds, if `mode` asks for that."""
         if mode not in _MODES:
             raise ArgumentError(
                 f"mode={mode!r} of fg.at(x)[index] is unknown",
@@ -289,15 +321,13 @@ class Part:
                 fix="use one of " + ", ".join(map(repr, _MODES)),
             )
         if mode is None or mode == "promise_in_bounds":
-            return self.index, values
-        shape = shape_of(self.x)
-        if mode in ("clip", "wrap"):
-            return _moved(self.index, shape, mode), values
-        places, inside = _bounded(self.index, shape)
-        if inside is None:
-            return places, values
-        kept = tuple(np.broadcast_to(joined(value), inside.shape)[inside] for value in values)
-        return np.unravel_index(places[inside], shape), kept
+            return self.index
+        return _moved(self.index, shape_of(self.x), mode)
+
+
+def _settled(item: Any) -> Any:
+    """Return an item of an index that holds tracers, without derivatives of its own."""
+    return detached(joined(item)) if holds_tracer(item) else settle(item)
 
 
 def _fill_value(dtype: np.dtype[Any]) -> Any:
@@ -309,8 +339,8 @@ def _fill_value(dtype: np.dtype[Any]) -> Any:
 
 
 def _is_integer(item: Any) -> bool:
-    if isinstance(item, np.ndarray):
-        return item.dtype.kind in "iu"
+    if isinstance(item, np.ndarray | TracerBase):
+        return dtype_of(item).kind in "iu"
     return isinstance(item, int | np.integer) and not isinstance(item, bool)
 
 
@@ -332,7 +362,8 @@ def _by_axis(index: Any, shape: tuple[int, ...], change: Callable[[Any, int], An
 def _axes_of(item: Any) -> int:
     if item is None or item is Ellipsis or isinstance(item, bool | np.bool_):
         return 0
-    return item.ndim if isinstance(item, np.ndarray) and item.dtype.kind == "b" else 1
+    is_mask = isinstance(item, np.ndarray | TracerBase) and dtype_of(item).kind == "b"
+    return len(shape_of(item)) if is_mask else 1
 
 
 def _moved(index: Any, shape: tuple[int, ...], mode: str) -> Any:
@@ -354,7 +385,7 @@ def _bounded(index: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
     def onto_padding(item: Any, axis: int) -> Any:
         size = shape[axis]
         outside = np.less(item, -size) | np.greater_equal(item, size)
-        if not np.any(outside):
+        if not np.any(concrete(outside)):
             return item
         # The axis gets one more element, numbered -1, for all that is out of bounds. No slice
         # can see it: an axis is indexed by one item.
@@ -367,5 +398,5 @@ def _bounded(index: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
     numbers = np.full(padded, -1)
     inner = tuple(map(slice, shape))
     numbers[inner] = np.arange(numbers[inner].size).reshape(shape)
-    places = np.asarray(numbers[moved])
+    places = read_at(numbers, moved) if holds_tracer(moved) else np.asarray(numbers[moved])
     return places, places >= 0

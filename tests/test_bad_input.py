@@ -801,7 +801,7 @@ def test_ufunc_without_a_rule():
 
 def test_function_without_a_rule():
     what, where, _ = in_grad(errors.MissingRuleError, lambda x: np.busday_count(x, x))
-    assert what == "numpy.busday_count has no rule for traced values"
+    assert what.startswith("numpy.busday_count has no rule for traced values: it takes dates")
     assert re.search(HERE, where)
 
 

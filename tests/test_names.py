@@ -69,7 +69,7 @@ class Function:
 
     def result(self, *values):
         if self.call.symmetric:
-            values = [(x + np.swapaxes(x, -1, -2)) / 2 for x in values]
+            values = [(x + np.swapaxes(x, -1, -2)) / 2 if np.ndim(x) > 1 else x for x in values]
         leaves = list(self.leaves)
         for place, value in zip(self.places, values, strict=True):
             leaves[place] = value

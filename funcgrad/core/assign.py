@@ -117,6 +117,8 @@ def link(view: Any, base: Any, params: Any) -> None:
     if base._alias is ARGUMENT and type(below) is _ndarray and below.base is base._value:
         view._alias = ARGUMENT  # the usual case: part of an argument
         return
+    if view._trace.lead and not is_array(view):
+        return  # an element of each example: a scalar
     if type(below) is not _ndarray:
         below = concrete(below)
         if not isinstance(below, _ndarray):

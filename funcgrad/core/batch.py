@@ -25,8 +25,12 @@ __all__ = [
     "by_loop",
     "count_examples",
     "full_batch",
+    "lacks_axes",
+    "loop",
     "ndim_of",
     "shift",
+    "together",
+    "try_one",
 ]
 
 
@@ -43,6 +47,12 @@ def ndim_of(x: Any, is_batched: bool) -> int:
 def full_batch(x: Any, is_batched: bool, size: int) -> Any:
     """Return `x` with the examples along its first axis, all the same if it has none."""
     return x if is_batched else np.broadcast_to(x, (size, *shape_of(x)))
+
+
+def together(args: Sequence[Any], batched: Sequence[bool]) -> list[Any]:
+    """Return `args` so that all have the examples along their first axis."""
+    size = count_examples(args, batched)
+    return [full_batch(x, is_batched, size) for x, is_batched in zip(args, batched, strict=True)]
 
 
 def shift(axis: Any, ndim: int) -> Any:
@@ -65,6 +75,18 @@ def shift(axis: Any, ndim: int) -> Any:
     if isinstance(axis, tuple):
         return tuple([number + 1 for number in normalize_axis_tuple(axis, ndim)])
     return normalize_axis_index(axis, ndim) + 1
+
+
+def lacks_axes(args: Sequence[Any], batched: Sequence[bool], core: Sequence[int]) -> bool:
+    """Tell whether one example has fewer axes than the function works along.
+
+    The axis of the examples would be taken for one of a matrix: such a rule leaves it to `loop`,
+    which raises what NumPy raises, or returns what it makes of them.
+    """
+    return any(
+        ndim_of(x, is_batched) < own
+        for x, is_batched, own in zip(args, batched, core, strict=False)
+    )
 
 
 def align(args: Sequence[Any], batched: Sequence[bool], core: Sequence[int] = ()) -> list[Any]:
@@ -107,6 +129,8 @@ def broadcasting(primitive: Primitive, *core: int) -> None:
     """
 
     def broadcasting_batch(args: Any, batched: Any, **params: Any) -> Any:
+        if lacks_axes(args, batched, core):
+            return loop(primitive.bind, args, batched, params)
         return primitive.bind(*align(args, batched, core), **params)
 
     primitive.def_batch(broadcasting_batch)
@@ -160,6 +184,16 @@ def loop(fun: Callable[..., Any], args: Any, batched: Any, params: dict[str, Any
     if isinstance(outs[0], tuple):
         return tuple(map(_stack, zip(*outs, strict=True)))
     return _stack(outs)
+
+
+def try_one(primitive: Primitive, args: Any, batched: Any, params: dict[str, Any]) -> None:
+    """Carry the operation out on one example, to raise what NumPy raises."""
+    loop(
+        primitive.bind,
+        [x[:1] if is_batched else x for x, is_batched in zip(args, batched, strict=True)],
+        batched,
+        params,
+    )
 
 
 def _stack(outs: Sequence[Any]) -> Any:

@@ -19,7 +19,7 @@ from funcgrad.core.level import Origin, Trace, is_batching, is_tracing
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.tracer import Tracer, unwrap
 
-__all__ = ["CONSTANT", "assignable"]
+__all__ = ["CONSTANT", "assignable", "readable"]
 
 
 class ConstantTrace(Trace):
@@ -62,6 +62,17 @@ def _wrap(value: Any) -> Any:
     if isinstance(value, np.ndarray) and value.dtype.kind in ("fciub" if is_batching() else "fc"):
         return Tracer(CONSTANT, value, None)
     return value
+
+
+def readable(value: Any) -> Any:
+    """Return somebody's array so that, inside `vmap`, integers that are traced can index it.
+
+    It is not to be assigned to, as arguments are not.
+    """
+    made = _wrap(value) if is_batching() else value
+    if made is not value:
+        made._alias = assign.ARGUMENT
+    return made
 
 
 def assignable(value: Any) -> Any:

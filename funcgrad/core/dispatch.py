@@ -10,18 +10,28 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from funcgrad.core.alternatives import advice, public_module, reason
 from funcgrad.core.foreign import argument
 from funcgrad.core.level import TracerBase, concrete, detached, top_trace, traced_here
 from funcgrad.core.primitive import FUNCTIONS, UFUNCS, store
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import MissingRuleError, MutationError, ShapeError, user_line
 
-__all__ = ["LATE", "about_arrays", "call_function", "call_ufunc", "discrete"]
+__all__ = [
+    "LATE",
+    "about_arrays",
+    "call_function",
+    "call_ufunc",
+    "discrete",
+    "look_at_all",
+    "of_shapes",
+]
 
 # Rules for functions of packages that funcgrad does not import: the module that has the functions
 # -> the module that has the rules. They load when a function that nobody answers for meets a
@@ -111,30 +121,45 @@ def _call_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: 
 
 def _name_of(ufunc: np.ufunc) -> str:
     name: str = ufunc.__name__
-    return f"numpy.{name}" if getattr(np, name, None) is ufunc else f"ufunc {name}"
+    for module in (np, sys.modules.get("scipy.special")):
+        if module is not None and getattr(module, name, None) is ufunc:
+            return f"{module.__name__}.{name}"
+    return f"ufunc {name}"
 
 
 def call_function(fun: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Answer for a NumPy function that no primitive answers for."""
+    """Answer for a function, NumPy's or SciPy's, that no primitive answers for."""
     trace = top_trace(_flat(args, kwargs))
     if trace is not None and trace.level == 0:  # of constants there is no derivative to lose
         return fun(*_below(args, trace), **_below(kwargs, trace))
-    module = getattr(fun, "__module__", "numpy")
-    raise missing(f"{module}.{getattr(fun, '__name__', fun)}", (*args, *kwargs.values()))
+    name = f"{public_module(fun)}.{getattr(fun, '__name__', fun)}"
+    raise missing(name, (*args, *kwargs.values()))
 
 
-def missing(name: str, args: tuple[Any, ...]) -> MissingRuleError:
-    """Make the error for a function that nobody answers for."""
+def look_at_all(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call a NumPy function that hands over only for some of its arguments, such as the array."""
+    if _holds_tracer(args) or _holds_tracer(tuple(kwargs.values())):
+        return FUNCTIONS[function](*args, **kwargs)
+    return function(*args, **kwargs)
+
+
+def _holds_tracer(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return any(map(_holds_tracer, value))
+    return isinstance(value, TracerBase)
+
+
+def missing(name: str, args: Sequence[Any], instead: str | None = None) -> MissingRuleError:
+    """Make the error for a function that nobody answers for, given its full name."""
     return MissingRuleError(
-        f"{name} has no rule for traced values",
+        f"{name} has no rule for traced values: {reason(name)}",
         where=f"{user_line()}; {_operands(args)}",
-        fix="write it with functions that have one, or add the rule: "
-        "docs/how-to/add-a-primitive.md",
+        fix=instead or advice(name),
     )
 
 
-def _operands(args: tuple[Any, ...]) -> str:
-    for arg in args:
+def _operands(args: Sequence[Any]) -> str:
+    for arg in _flat(args, {}):
         if isinstance(arg, TracerBase):
             return "its argument is " + traced_here(arg)
     return "an argument holds a traced value"
@@ -195,12 +220,20 @@ def _by_example(function: Any, args: Any, kwargs: Any, trace: Any) -> Any:
     return stacked(outs)
 
 
+def of_shapes(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call NumPy's function for what does not depend on the elements of traced arguments.
+
+    That is a constant, or what it raises of arrays of these shapes.
+    """
+    return function(*_standing_in(args), **_standing_in(kwargs))
+
+
 def about_arrays(*functions: Any) -> None:
     """Declare NumPy functions that ask about an array, not of its elements."""
 
     def declare(function: Any) -> None:
         def on_array(*args: Any, **kwargs: Any) -> Any:
-            return function(*_standing_in(args), **_standing_in(kwargs))
+            return of_shapes(function, *args, **kwargs)
 
         FUNCTIONS[function] = on_array
 
@@ -234,10 +267,10 @@ for _function in (np.array2string, np.array_repr, np.array_str):
     _show(_function)
 
 
-def _flat(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+def _flat(args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
     found: list[Any] = []
     for value in (*args, *kwargs.values()):
-        found.extend(value if isinstance(value, list | tuple) else (value,))
+        found.extend(_flat(value, {}) if isinstance(value, list | tuple) else (value,))
     return found
 
 

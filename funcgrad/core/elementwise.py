@@ -44,8 +44,6 @@ class Elementwise(Primitive):
         "push0",
         "push1",
         "reasons",
-        "safe0",
-        "safe1",
         "smooth",
         "ufunc",
     )
@@ -60,17 +58,14 @@ class Elementwise(Primitive):
         # Whether the derivative in the one argument needs the other.
         self.needs_x = self.needs_y = False
         self.reasons: dict[int, str] = {}
-        # For each argument: what to keep; the products of both modes, called with (t, kept); and
-        # that of reverse mode once more, without the test that zero wins, which the short path of
-        # the backward pass makes itself.
+        # For each argument: what to keep, and the products of both modes, called with (t, kept). In
+        # that of forward mode zero wins; of reverse mode the backward pass sees to it.
         self.keep0: Any = None
         self.keep1: Any = None
         self.pull0: Any = None
         self.pull1: Any = None
         self.push0: Any = None
         self.push1: Any = None
-        self.safe0: Any = None
-        self.safe1: Any = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the ufunc: NumPy's dispatch knows `where=`, `dtype=` and `out=`."""
@@ -99,7 +94,7 @@ class Elementwise(Primitive):
 
     def def_identity(self, index: int = 0, *, negative: bool = False) -> None:
         """Declare that the derivative in argument `index` is 1, or -1."""
-        for mode in ("pull", "safe", "push"):
+        for mode in ("pull", "push"):
             setattr(self, f"{mode}{index}", negates if negative else passes)
         self._complete()
 
@@ -148,7 +143,6 @@ class Elementwise(Primitive):
         product = _of_kept(rule, len(names))
         if mode == "pull":
             setattr(self, f"pull{index}", product)
-            setattr(self, f"safe{index}", guarded(product))
         else:
             setattr(self, f"push{index}", guarded(product))
         self._complete()
@@ -190,7 +184,9 @@ _PACK: dict[tuple[str, ...], Callable[[Any, Any, Any], Any]] = {
 }
 
 
-def elementwise(ufunc: np.ufunc, *, domain: Any = (-2.0, 2.0)) -> Elementwise:
+def elementwise(
+    ufunc: np.ufunc, *, domain: Any = (-2.0, 2.0), name: str | None = None
+) -> Elementwise:
     """Declare the primitive of a ufunc whose derivative is an elementwise factor.
 
     Parameters
@@ -199,7 +195,9 @@ def elementwise(ufunc: np.ufunc, *, domain: Any = (-2.0, 2.0)) -> Elementwise:
         Of one or two arguments and one result.
     domain : pair of float, or one pair for each argument
         Where the tests draw the arguments from.
+    name : str, optional
+        By default that of the ufunc; for one of SciPy's where NumPy has another of that name.
     """
-    made = Elementwise(ufunc, name=ufunc.__name__, domain=domain)
+    made = Elementwise(ufunc, name=name or ufunc.__name__, domain=domain)
     register(made, (ufunc,), UFUNCS)
     return made

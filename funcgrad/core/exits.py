@@ -17,7 +17,13 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.foreign import refuse
-from funcgrad.core.level import FIX_ASSIGNMENT, TracerBase, is_batched, traced_here
+from funcgrad.core.level import (
+    FIX_ASSIGNMENT,
+    TracerBase,
+    is_batched,
+    is_differentiated,
+    traced_here,
+)
 from funcgrad.errors import (
     DtypeError,
     FuncgradError,
@@ -75,17 +81,34 @@ def batched_error(tracer: TracerBase) -> FuncgradError:
     )
 
 
+def _overlooked(tracer: TracerBase) -> FuncgradError | None:
+    """Make the error for a function of NumPy that overlooks traced arguments, if it is one."""
+    name = numpy_function()
+    # By name, for a message: nothing of this module rests on that one.
+    if name is None or name not in importlib.import_module("funcgrad.numpy.aside").__all__:
+        return None
+    return conversion_error(
+        tracer,
+        f"numpy.{name} does not see traced values in a list, nor in arguments other than its array",
+        f"use funcgrad.numpy.{name}, which does; or join a list first, for instance "
+        f"np.{name}(np.stack([a, b]))",
+    )
+
+
 def array_error(tracer: TracerBase, frame: Any, dtype: Any) -> FuncgradError:
     """Make the error for `frame`, which wants the value as an array, of `dtype` if known."""
     _refuse_method_of_foreign(frame)
+    overlooked = _overlooked(tracer)
+    if overlooked is not None:
+        return overlooked
     use = _use(frame)
     if use == "index" and tracer.dtype.kind in "iub":  # type: ignore[attr-defined]
         return conversion_error(
             tracer,
             f"a plain NumPy array cannot be indexed by {_kind(tracer)} that "
             "differs from example to example",
-            "make the array an argument of the function, with None in in_axes, or write "
-            "funcgrad.numpy.take(a, i, axis=0)",
+            "write funcgrad.numpy.asarray(a)[i] or funcgrad.numpy.take(a, i, axis=0), or make the "
+            "array an argument of the function, with None in in_axes",
         )
     if use == "index":
         return conversion_error(
@@ -194,6 +217,9 @@ def index_error(tracer: TracerBase, frame: Any) -> FuncgradError:
 def float_error(tracer: TracerBase, frame: Any) -> FuncgradError:
     """Make the error for `frame`, which wants the value as a Python float."""
     _refuse_method_of_foreign(frame)
+    overlooked = _overlooked(tracer)
+    if overlooked is not None:
+        return overlooked
     if is_batched(tracer):
         called = _called(frame).rpartition(".")[2] or "float"
         numpy = f"use np.{called}(x)" if callable(getattr(np, called, None)) else _KEEP
@@ -219,6 +245,9 @@ def float_error(tracer: TracerBase, frame: Any) -> FuncgradError:
 
 def int_error(tracer: TracerBase, frame: Any) -> FuncgradError:
     """Make the error for `frame`, which wants the value as an integer."""
+    overlooked = _overlooked(tracer)
+    if overlooked is not None:
+        return overlooked
     if _use(frame) == "assignment":
         return _integer(tracer, "an array of integers or booleans")
     if is_batched(tracer):
@@ -233,6 +262,12 @@ def int_error(tracer: TracerBase, frame: Any) -> FuncgradError:
 
 
 def _integer(tracer: TracerBase, array: str) -> FuncgradError:
+    if not is_differentiated(tracer):
+        return conversion_error(
+            tracer,
+            "a plain NumPy array cannot be assigned a value that differs from example to example",
+            FIX_ASSIGNMENT,
+        )
     return conversion_error(
         tracer,
         f"{array} cannot be assigned a traced value: its dtype has no derivative",

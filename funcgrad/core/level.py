@@ -42,9 +42,11 @@ __all__ = [
     "is_array",
     "is_batched",
     "is_batching",
+    "is_differentiated",
     "is_tracing",
     "top_trace",
     "traced_here",
+    "traces_in_progress",
 ]
 
 FIX_ASSIGNMENT = (
@@ -132,6 +134,7 @@ class Trace:
         if not _loaded:
             load_rules()
         _active.depth = getattr(_active, "depth", 0) + 1
+        _active.traces = (*getattr(_active, "traces", ()), self)
         if self.lead:
             _active.batches = getattr(_active, "batches", 0) + 1
         return self
@@ -143,6 +146,7 @@ class Trace:
         traceback: TracebackType | None,
     ) -> None:
         _active.depth -= 1
+        _active.traces = tuple([trace for trace in _active.traces if trace is not self])
         if self.lead:
             _active.batches -= 1
         self.ended = True
@@ -154,6 +158,8 @@ class Trace:
         if kind is ValueError and error is not None:
             cause = error.__cause__
             if isinstance(cause, TracerConversionError):
+                if cause.fix.startswith("use funcgrad.numpy."):  # it knows the function
+                    raise cause.with_traceback(traceback) from None
                 raise TracerConversionError(
                     "an element of a plain NumPy array cannot be a traced value",
                     where=cause.where,
@@ -229,6 +235,12 @@ def is_tracing() -> bool:
     return getattr(_active, "depth", 0) > 0
 
 
+def traces_in_progress() -> tuple[Trace, ...]:
+    """Return the traces that are open in this thread, the outermost first."""
+    found: tuple[Trace, ...] = getattr(_active, "traces", ())
+    return found
+
+
 def is_batching() -> bool:
     """Tell whether `vmap` is in progress in this thread: then integers may be traced too."""
     return getattr(_active, "batches", 0) > 0
@@ -267,6 +279,15 @@ def is_batched(value: Any) -> bool:
     """Tell whether `value` differs from example to example, at any level."""
     while isinstance(value, TracerBase):
         if value._trace.lead:
+            return True
+        value = value._value
+    return False
+
+
+def is_differentiated(value: Any) -> bool:
+    """Tell whether a transform that takes derivatives watches `value`: not `vmap` by itself."""
+    while isinstance(value, TracerBase):
+        if value._trace.level > 0 and not value._trace.lead:
             return True
         value = value._value
     return False

@@ -396,6 +396,8 @@ class Tracer(TracerBase):
     __iand__ = _in_place(operator.and_)
     __ior__ = _in_place(operator.or_)
     __ixor__ = _in_place(operator.xor)
+    __ilshift__ = _in_place(operator.lshift)
+    __irshift__ = _in_place(operator.rshift)
     __imatmul__ = _in_place(operator.matmul)
 
     def __divmod__(self, other: Any) -> Any:

@@ -23,7 +23,9 @@ __all__ = [
     "guarded",
     "is_finite",
     "is_settled",
+    "numpy_number",
     "repaired",
+    "selected",
     "shape_of",
     "spread",
     "vdot",
@@ -36,7 +38,7 @@ _ndarray = np.ndarray
 # vdot, which takes as long as the product of short vectors.
 vdot = getattr(np.vdot, "_implementation", np.vdot)
 # BLAS works on longer vectors with several threads, and waits for them longer than it computes
-# when the cores are busy. The sum of the elements is as telling, once it takes long enough.
+# when the cores are busy.
 SHORT = 8192
 _FLOAT = np.dtype(np.float64)
 _COMPLEX = np.dtype(np.complex128)
@@ -60,10 +62,20 @@ def is_finite(x: Any) -> bool:
     """Tell whether every element of `x` is finite; may say no when squares overflow."""
     x = concrete(x)
     if type(x) is _ndarray:
-        return isfinite(vdot(x, x) if x.size <= SHORT else np.add.reduce(x, axis=None))
+        return isfinite(vdot(x, x)) if x.size <= SHORT else _is_finite_and_long(x)
     if isinstance(x, float | complex | np.number):
         return isfinite(x)
     return bool(np.all(np.isfinite(x)))
+
+
+def _is_finite_and_long(x: Any) -> bool:
+    if not x.flags.c_contiguous or x.dtype.kind not in "fc" or x.itemsize < 4:
+        return isfinite(np.add.reduce(x, axis=None))
+    # Row by row, which takes two thirds of the time of a sum, of float32 one third.
+    flat = x.reshape(-1)
+    stop = x.size - x.size % SHORT
+    rows, rest = flat[:stop].reshape(-1, SHORT), flat[stop:]
+    return isfinite(np.add.reduce(np.vecdot(rows, rows))) and isfinite(vdot(rest, rest))
 
 
 def is_settled(product: Any, factors: Sequence[Any]) -> bool:
@@ -80,6 +92,19 @@ def is_settled(product: Any, factors: Sequence[Any]) -> bool:
 def _elements(x: Any) -> int:
     size: int = getattr(concrete(x), "size", 1)
     return size
+
+
+def selected(mask: Any, t: Any) -> Any:
+    """Return `t` where `mask` is true and 0 elsewhere.
+
+    By a product, as long as all is finite: for a mask without a pattern `numpy.where` takes ten
+    times as long, since it branches at each element.
+    """
+    if type(t) is _ndarray and type(mask) is _ndarray and t.dtype.kind in "fc":
+        product = np.multiply(t, mask)
+        if is_finite(product):
+            return np.add(product, 0, product) if product.shape else product  # no negative zeros
+    return np.where(mask, t, 0)
 
 
 def zero_wins(product: Any, t: Any) -> Any:
@@ -171,11 +196,12 @@ def repaired(made: Any, product: Callable[[Any, Any], Any], t: Any, kept: Any) -
 def as_numpy(product: Callable[[Any, Any], Any], t: Any, kept: Any) -> Any:
     """Multiply Python numbers as NumPy would, to which 1.0 / 0.0 is infinite and no error."""
     if type(kept) is tuple:
-        kept = tuple(map(_numpy_number, kept))
-    return product(_numpy_number(t), _numpy_number(kept))
+        kept = tuple(map(numpy_number, kept))
+    return product(numpy_number(t), numpy_number(kept))
 
 
-def _numpy_number(x: Any) -> Any:
+def numpy_number(x: Any) -> Any:
+    """Return a Python number, traced or not, as NumPy's scalar of it; anything else as it is."""
     # By a function that can be traced: the Python number may be at the bottom of a tracer.
     return np.positive(x) if type(concrete(x)) in (float, complex) else x
 

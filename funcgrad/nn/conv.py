@@ -361,6 +361,9 @@ def _transposed(
         return tuple((max(e, 0) // 2, max(e, 0) - max(e, 0) // 2) for e in excess)
 
     pairs = pads(padding, count, same)
+    if isinstance(padding, str) and padding.lower() == "valid":  # as in JAX: at least n * stride
+        rest = (n * s - have for n, s, have in zip(places, stride, full, strict=True))
+        more = tuple(max(m, r) for m, r in zip(more, rest, strict=True))
     size = tuple(
         have - low - high + m for have, (low, high), m in zip(full, pairs, more, strict=True)
     )

@@ -200,11 +200,10 @@ def _check_labels(labels: Any, logits: Any, axis: int) -> None:
             where=f"{user_line()} passes labels {describe(labels)} and logits {describe(logits)}",
             fix=f"give labels of shape {tuple(shape)}, that of the logits without axis {axis}",
         )
-    if labels.size:
-        for label in (labels.min(), labels.max()):
-            if not 0 <= label < count:
-                raise ArgumentError(
-                    f"class label {label} is out of range for {count} classes",
-                    where=f"{user_line()} passes labels {describe(labels)}",
-                    fix=f"count the classes from 0 to {count - 1}, along axis {axis} of the logits",
-                )
+    for label in entropy.extremes(labels):
+        if not 0 <= label < count:
+            raise ArgumentError(
+                f"class label {label} is out of range for {count} classes",
+                where=f"{user_line()} passes labels {describe(labels)}",
+                fix=f"count the classes from 0 to {count - 1}, along axis {axis} of the logits",
+            )

@@ -359,12 +359,12 @@ def _windows(
     steps = window if stride is None else sizes(stride, count, "stride")
     gaps = sizes(dilation, count, "dilation")
     pairs = pads(padding, count, lambda: same_pads(size, window, steps, gaps))
-    check_window(name, size, window, pairs, gaps)
     if ceil_mode:
         pairs = tuple(
             (low, high + _rest(n + low + high - d * (k - 1) - 1, s, n + low))
             for n, k, s, (low, high), d in zip(size, window, steps, pairs, gaps, strict=True)
         )
+    check_window(name, size, window, pairs, gaps)  # one longer than the image may fit by now
     return window, steps, pairs, gaps
 
 
@@ -417,9 +417,9 @@ def avg_pool(
     """Return the mean of each window along the last `count` axes, for `name`."""
     x = convolution.as_floats(x)
     args = (name, count, x, kernel_size, stride, padding, 1)
-    window, steps, asked, gaps = _windows(*args, False)
+    window, steps, pairs, gaps = _windows(*args, ceil_mode)
+    asked = pads(padding, count, lambda: same_pads(x.shape[-count:], window, steps, gaps))
     _refuse_outside(name, padding, window, gaps, asked)
-    pairs = _windows(*args, True)[2] if ceil_mode else asked
     total = pooling.sum_window.bind(x, window=window, stride=steps, padding=pairs)
     if count_include_pad and pairs == asked:
         return total / math.prod(window)

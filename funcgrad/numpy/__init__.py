@@ -1,9 +1,10 @@
 """NumPy's namespace for traced code: ``import funcgrad.numpy as fnp``.
 
 Plain NumPy functions take traced values, with no import of ours. Some cannot: `numpy.array` of a
-list with traced values in it, `numpy.zeros`, which sees no argument that is traced, or
-`numpy.vectorize`, which makes Python objects of its arguments. Those are replaced here; every
-other name is NumPy's own object, so ``fnp.sin is np.sin``.
+list with traced values in it, `numpy.zeros`, which sees no argument that is traced, `numpy.take`,
+which does not look whether the indices are, or `numpy.vectorize`, which makes Python objects of its
+arguments. Those are replaced here; every other name is NumPy's own object, so
+``fnp.sin is np.sin``.
 
 Inside a transform the creation functions return arrays that can be assigned traced values
 (``y = fnp.zeros(3); y[0] = x``); outside they return what NumPy's do.
@@ -11,10 +12,28 @@ Inside a transform the creation functions return arrays that can be assigned tra
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from funcgrad.core.namespace import standing_in
+from funcgrad.numpy.aside import (
+    amax,
+    amin,
+    interp,
+    max,
+    min,
+    nanmax,
+    nanmin,
+    nanprod,
+    nansum,
+    pad,
+    prod,
+    repeat,
+    resize,
+    roll,
+    select,
+    sum,
+    take,
+)
 from funcgrad.numpy.create import (
     arange,
     copy,
@@ -47,6 +66,8 @@ from funcgrad.numpy.vectorized import frompyfunc, kaiser, vectorize
 
 # What is replaced; other names are looked up in NumPy when they are asked for.
 __all__ = [
+    "amax",
+    "amin",
     "arange",
     "array",
     "asanyarray",
@@ -64,13 +85,28 @@ __all__ = [
     "full_like",
     "geomspace",
     "identity",
+    "interp",
     "isscalar",
     "kaiser",
     "linspace",
     "logspace",
+    "max",
+    "min",
+    "nanmax",
+    "nanmin",
+    "nanprod",
+    "nansum",
     "ones",
     "ones_like",
+    "pad",
+    "prod",
     "r_",
+    "repeat",
+    "resize",
+    "roll",
+    "select",
+    "sum",
+    "take",
     "tri",
     "vectorize",
     "zeros",
@@ -78,14 +114,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name.startswith("__"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        return getattr(np, name)
-    except AttributeError as error:
-        raise AttributeError(str(error).replace("'numpy'", repr(__name__))) from None
-
-
-def __dir__() -> list[str]:
-    return sorted({*dir(np), *__all__})
+__getattr__, __dir__ = standing_in(__name__, np, __all__)

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from funcgrad.core.namespace import standing_in
 
-def __getattr__(name: str) -> Any:
-    return getattr(np.fft, name)
-
-
-def __dir__() -> list[str]:
-    return dir(np.fft)
+__getattr__, __dir__ = standing_in(__name__, np.fft)

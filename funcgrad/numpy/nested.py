@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from funcgrad.core.constant import assignable
+from funcgrad.core.constant import assignable, readable
 from funcgrad.core.level import TracerBase, concrete, is_tracing
 from funcgrad.core.primitive import FUNCTIONS
 from funcgrad.core.zero import dtype_of, shape_of
@@ -171,7 +171,7 @@ def _as(convert: Any, a: Any, dtype: Any, order: Any, copy: bool | None, like: A
         try:
             made = convert(a, dtype, order, copy=copy, like=like)
             # Of a list it is a new array, which may be assigned to inside a transform.
-            return assignable(made) if isinstance(a, list | tuple) else made
+            return assignable(made) if isinstance(a, list | tuple) else readable(made)
         except TracerConversionError:  # in a thread of its own
             pass
     return _converted(a, dtype, copy, order)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from funcgrad.core.level import TracerBase, concrete
-from funcgrad.core.primitive import FUNCTIONS
+from funcgrad.core.dispatch import look_at_all
+from funcgrad.core.level import concrete
 from funcgrad.errors import ShapeError, describe, user_line
 
 from .arguments import parameter, shape_of, shape_tuple, untraced, wrong
@@ -82,7 +82,7 @@ def permutation(key: Key, x: Any, axis: int = 0, independent: bool = False) -> A
     axis = np.lib.array_utils.normalize_axis_index(axis, len(shape))
     n = shape[axis]
     if not independent:
-        return _take(x, order_of.bind(draw(key, n, "permutation")), axis)
+        return look_at_all(np.take, x, order_of.bind(draw(key, n, "permutation")), axis)
     others = shape[:axis] + shape[axis + 1 :]
     order = order_of.bind(draw(key, prod(shape), "permutation").reshape(*others, n))
     return np.take_along_axis(x, np.moveaxis(order, -1, axis), axis)
@@ -181,7 +181,7 @@ def choice(
     else:
         index = weighted_order.bind(draw(key, n, "choice"), weights)[:count]
     found = shaped(index.astype(np.int64, copy=False), lengths)
-    return _take(a, found, axis) if shape_of(a) else found
+    return look_at_all(np.take, a, found, axis) if shape_of(a) else found
 
 
 def categorical(
@@ -268,12 +268,6 @@ def categorical(
         return out
     best = np.argsort(-np.moveaxis(noisy, axis, 0), axis=0, kind="stable")[:count]
     return np.reshape(best, lengths)
-
-
-def _take(a: Any, index: Any, axis: int) -> Any:
-    """Return ``np.take(a, index, axis)``, where NumPy does not ask a traced index for an answer."""
-    take = FUNCTIONS[np.take] if isinstance(index, TracerBase) else np.take
-    return take(a, index, axis)
 
 
 @of_examples(1)

@@ -29,6 +29,7 @@ __all__ = [
     "gathering",
     "histograms",
     "indexing",
+    "inserting",
     "interpolation",
     "joining",
     "linalg",

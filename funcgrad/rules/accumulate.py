@@ -15,20 +15,24 @@ import numpy as np
 
 from funcgrad.core.batch import count_examples, full_batch
 from funcgrad.core.convert import zeros_like
-from funcgrad.core.level import TracerBase, concrete, detached
+from funcgrad.core.level import concrete, detached, is_differentiated
 from funcgrad.core.primitive import FUNCTIONS, Primitive, Sample, primitive
 from funcgrad.core.zero import dtype_of, shape_of
-from funcgrad.errors import DtypeError, MissingRuleError, user_line
-from funcgrad.rules.gathering import gather_add, positions_of, read_at, write_at
-from funcgrad.rules.indexing import (
-    joined,
-    place,
-    read,
-    repeats,
-    settle,
-    updated,
+from funcgrad.errors import DtypeError, user_line
+from funcgrad.rules.gathering import (
+    gather,
+    gather_add,
+    mask_of,
+    positions_of,
+    put_back,
+    read_at,
+    taken,
+    under_mask,
+    where_true,
+    write_at,
 )
-from funcgrad.rules.spelling import holds_tracer
+from funcgrad.rules.indexing import place, read, repeats, settle, updated
+from funcgrad.rules.spelling import holds_tracer, joined
 
 __all__ = ["accumulate", "in_rounds"]
 
@@ -204,7 +208,7 @@ def in_rounds(
 ) -> Any:
     """Return a copy of `x` with ``operate(x[index], *values)`` at `index`, as often as named."""
     if holds_tracer(index):
-        return _in_one_round(operate, x, index, values, unique)
+        return _in_rounds_at(operate, x, index, values, unique)
     index = settle(index)
     if unique or not repeats(index):
         return updated(x, operate(x[index], *values), index)
@@ -228,42 +232,72 @@ def in_rounds(
 
 def _accumulate_at(ufunc: np.ufunc, x: Any, index: Any, value: Any, unique: bool) -> Any:
     """Do as `accumulate` for an index that differs from example to example."""
-    if ufunc in (np.add, np.subtract):
+    if ufunc in (np.add, np.subtract) and mask_of(index) is None:
         _check_cast(ufunc, x, value if hasattr(value, "dtype") else np.asarray(value)[()])
         value = np.negative(value) if ufunc is np.subtract else value
         shape, positions = shape_of(x), positions_of(shape_of(x), index)
-        value = np.broadcast_to(value, shape_of(positions))
+        value = np.broadcast_to(value, shape_of(positions)).astype(dtype_of(x), copy=False)
         added = gather_add.bind(value, positions, size=math.prod(shape))
         return x + np.reshape(added, shape)
 
     def operate(part: Any, operand: Any) -> Any:
         return ufunc(part, operand)
 
-    return _in_one_round(operate, x, index, (value,), unique)
+    return _in_rounds_at(operate, x, index, (value,), unique)
 
 
-def _in_one_round(
+def _in_rounds_at(
     operate: Callable[..., Any], x: Any, index: Any, values: tuple[Any, ...], unique: bool
 ) -> Any:
-    """Do as `in_rounds` for an index that differs from example to example, and names none twice."""
-    if not unique:
-        positions = positions_of(shape_of(x), index)
-        rows = np.reshape(concrete(positions), (-1, math.prod(shape_of(positions))))
-        if not np.all(np.diff(np.sort(rows, axis=1), axis=1)):
-            raise MissingRuleError(
-                "an index that differs from example to example names an element twice, and only "
-                "sums have a rule for that",
-                where=user_line(),
-                fix="update with .add, or name each element once",
-            )
-    return write_at(x, operate(read_at(x, index), *values), index)
+    """Do as `in_rounds` for an index that differs from example to example.
+
+    There are as many rounds as the example needs that names an element most often. Others have
+    nothing left to do by then: they work on an element more, behind the last.
+    """
+    mask = mask_of(index)
+    if mask is not None:
+        return _where_mask(operate, x, mask, values)
+    shape = shape_of(x)
+    positions = positions_of(shape, index)
+    size, count = math.prod(shape), math.prod(shape_of(positions))
+    rows = np.sort(np.reshape(concrete(positions), (-1, count)), axis=1)
+    if unique or np.all(np.diff(rows, axis=1)):
+        return write_at(x, operate(read_at(x, index), *values), index)
+    part = shape_of(positions)
+    spread = [np.reshape(np.broadcast_to(joined(value), part), (count,)) for value in values]
+    positions = np.reshape(positions, (count,))
+    rank = _times_before(positions, count)
+    y = np.reshape(x, (size,))
+    for number in range(int(np.max(concrete(rank))) + 1):
+        now = np.where(np.equal(rank, number), positions, size)
+        longer = np.concatenate([y, np.ones(1, dtype_of(x))])
+        y = write_at(longer, operate(gather.bind(longer, now), *spread), now)[:size]
+    return np.reshape(y, shape)
+
+
+def _times_before(positions: Any, count: int) -> Any:
+    """Return how often each position has been named before, in a sequence of `count`."""
+    order = np.argsort(positions, kind="stable")
+    found = taken(positions, order, 0)
+    numbers = np.arange(count)
+    new = np.concatenate([np.ones(1, bool), np.not_equal(found[1:], found[:-1])])
+    start = np.maximum.accumulate(np.where(new, numbers, 0))
+    return put_back(numbers - start, order, 0, count, unique=True)
+
+
+def _where_mask(operate: Callable[..., Any], x: Any, mask: Any, values: tuple[Any, ...]) -> Any:
+    """Return a copy of `x` after the operation where `mask` is true, computed everywhere."""
+    # Elements that are not to change are left out of it, as it may warn of them.
+    chosen = where_true(np.ones_like(detached(x)), x, mask)
+    values = tuple(under_mask(x, joined(value), mask) for value in values)
+    return where_true(x, operate(chosen, *values), mask)
 
 
 def _check_cast(ufunc: np.ufunc, x: Any, value: Any) -> None:
     kind = dtype_of(x)
     new = np.result_type(kind, dtype_of(value) if hasattr(value, "dtype") else value)
-    traced = isinstance(value, TracerBase) and value._trace.level > 0
-    if not np.can_cast(new, kind, "same_kind") or (traced and kind.kind not in "fc"):
+    lost = kind.kind not in "fc" and is_differentiated(value)
+    if lost or not np.can_cast(new, kind, "same_kind"):
         raise DtypeError(
             f"{ufunc.__name__} of {dtype_of(value)} values cannot be put into an array of {kind}",
             where=user_line(),

@@ -1,8 +1,9 @@
 """Arranging: elements picked, repeated, reversed or shifted along axes.
 
-All linear. What picks elements by a static pattern of indices (`repeat`, `insert`, `numpy.pad` ...)
-has as its transpose a sum over the places that each element went to; `sum_groups` computes such
-sums, and `repeat` is in turn its transpose, so derivatives of any order stay within these two.
+All linear. What picks elements by a static pattern of indices (`repeat`, `numpy.insert`,
+`numpy.pad` ...) has as its transpose a sum over the places that each element went to; `sum_groups`
+computes such sums, and `repeat` is in turn its transpose, so derivatives of any order stay within
+these two.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from funcgrad.core.batch import along, count_examples, full_batch, ndim_of, shift
+from funcgrad.core.batch import along, shift, try_one
+from funcgrad.core.dispatch import look_at_all
+from funcgrad.core.level import detached
 from funcgrad.core.primitive import Sample, overrides, primitive
 from funcgrad.core.zero import shape_of
 from funcgrad.rules.families import linear
-from funcgrad.rules.spelling import array_of
+from funcgrad.rules.spelling import array_of, holds_tracer, joined, refuse_batched
 
 __all__ = ["untake"]
 
@@ -130,6 +133,8 @@ def roll_batch(args, batched, *, shift, axis):
     # An axis may come twice.
     axes = axis if np.iterable(axis) else (axis,)
     places = tuple([normalize_axis_index(place, len(shape)) + 1 for place in axes])
+    if not places:
+        try_one(roll, args, batched, {"shift": shift, "axis": axis})
     return roll.bind(a, shift=shift, axis=places)
 
 
@@ -144,15 +149,52 @@ def roll_samples(rng):
     yield Sample(rng.normal(size=(0, 2)), 1, axis=1)
 
 
+@roll.def_call(np.roll)
+def traced_roll(a, shift, axis=None):
+    """Shift along axes, also by a number of places that differs from example to example."""
+    shift = detached(joined(shift))
+    if not holds_tracer(shift):
+        return roll(a, shift, axis)
+    a = array_of(a)
+    if axis is None:
+        flat = np.reshape(a, (prod(shape_of(a)),))
+        return np.reshape(_rolled(flat, shift, 0), shape_of(a))
+    pairs = np.broadcast_arrays(shift, axis)
+    if len(shape_of(pairs[0])) > 1:
+        raise ValueError("'shift' and 'axis' should be scalars or 1D sequences")
+    shifts, axes = (np.reshape(part, (-1,)) for part in pairs)
+    for number, place in enumerate(axes):
+        a = _rolled(a, shifts[number], normalize_axis_index(int(place), len(shape_of(a))))
+    return a
+
+
+def _rolled(a: Any, shift: Any, axis: int) -> Any:
+    n = shape_of(a)[axis]
+    if not n:
+        return a
+    return look_at_all(np.take, a, (np.arange(n) - shift.astype(np.intp)) % n, axis)
+
+
 # Repeated
+
+
+def _same_for_all(value: Any, what: str) -> Any:
+    """Return a static argument without a trace; raise if the examples would differ in shape."""
+    value = detached(joined(value))
+    refuse_batched(value, what, "repeat equally often in all examples")
+    return value
 
 
 def repeat_args(args, params):
     """Say which axis; without one the elements are taken in C order."""
     (a,) = args
+    params["repeats"] = _same_for_all(
+        params["repeats"], "numpy.repeat makes an array as long as an argument says"
+    )
     if params["axis"] is None:
         return (np.ravel(a),), {**params, "axis": 0}
     a = array_of(a)
+    a = a if shape_of(a) else np.reshape(a, (1,))
     axis = normalize_axis_index(params["axis"], len(shape_of(a)))
     return (a,), {**params, "axis": axis}
 
@@ -283,140 +325,3 @@ def tile_samples(rng):
     yield Sample(x, np.array([3, 2]))
     yield Sample(np.float64(1.5), (2, 2))
     yield Sample(x, 1)
-
-
-# Inserted, deleted
-
-
-def delete_args(args, params):
-    """Say which axis; without one the elements are taken in C order."""
-    arr = array_of(args[0])
-    axis = params["axis"]
-    if axis is None:
-        if len(shape_of(arr)) != 1:
-            arr = np.ravel(arr)
-        axis = 0
-    return (arr,), {**params, "axis": normalize_axis_index(axis, len(shape_of(arr)))}
-
-
-@primitive(linear, overrides=np.delete, canonical=delete_args)
-def delete(arr, *, obj, axis=None):
-    """Leave out elements along an axis."""
-    return np.delete(arr, obj, axis)
-
-
-@delete.def_vjp
-def delete_vjp(primals, out, *, obj, axis):
-    n = shape_of(primals[0])[axis]
-    kept = np.delete(np.arange(n), obj)
-
-    def delete_pullback(out_bar):
-        return untake(out_bar, kept, n, axis)
-
-    return delete_pullback
-
-
-along(delete)
-
-
-@delete.def_samples
-def delete_samples(rng):
-    x = rng.normal(size=(3, 4))
-    yield Sample(x, 1)
-    yield Sample(x, -1, axis=0)
-    yield Sample(x, [0, 2, 2], axis=1)
-    yield Sample(x, slice(None, None, 2), axis=1)
-    yield Sample(x, np.array([True, False, True]), axis=0)
-    yield Sample(x, [], axis=0)
-    yield Sample(x, [0, 1, 2], axis=0)
-
-
-@primitive(linear, name="insert")
-def insert_into(arr, values, *, obj, axis):
-    """Put elements in between, along an axis."""
-    return np.insert(arr, obj, values, axis)
-
-
-@insert_into.def_vjp
-def insert_into_vjp(primals, out, *, obj, axis):
-    arr, values = primals
-    n = shape_of(arr)[axis]
-    shape, full = shape_of(values), shape_of(out)
-    added = np.zeros(full[axis] - n, bool)
-    old = np.flatnonzero(np.insert(np.ones(n, bool), obj, added))
-
-    def arr_pullback(out_bar):
-        return np.take(out_bar, old, axis=axis)
-
-    def values_pullback(out_bar):
-        # Numbers in the place of the values show where NumPy puts each, however it broadcasts.
-        size = int(np.prod(shape))
-        numbers = np.arange(size).reshape(shape)
-        before = np.full((*full[:axis], n, *full[axis + 1 :]), -1)
-        source = np.insert(before, obj, numbers, axis).ravel()
-        places = np.flatnonzero(source >= 0)
-        picked = np.take(np.ravel(out_bar), places)
-        return np.reshape(untake(picked, source[places], size, 0), shape)
-
-    return arr_pullback, values_pullback
-
-
-@insert_into.def_batch
-def insert_into_batch(args, batched, *, obj, axis):
-    arr, values = args
-    n, own = map(ndim_of, args, batched)
-    lead, shape = shape_of(values)[: batched[1]], shape_of(values)[batched[1] :]
-    if own < n:
-        values = np.reshape(values, (*lead, *(1,) * (n - own), *shape))
-    if not isinstance(obj, slice) and np.ndim(obj) == 0:
-        # NumPy takes the values for one place as those for several, but for the order of axes.
-        values = np.moveaxis(values, batched[1], axis + batched[1])
-        obj = [obj]
-    arr = full_batch(arr, batched[0], count_examples(args, batched))
-    return insert_into.bind(arr, values, obj=obj, axis=axis + 1)
-
-
-@insert_into.def_call(np.insert)
-def insert(arr, obj, values, axis=None):
-    """Put elements in between, along an axis."""
-    arr, values = array_of(arr), array_of(values)
-    if axis is None:
-        if len(shape_of(arr)) != 1:
-            arr = np.ravel(arr)
-        axis = 0
-    axis = normalize_axis_index(axis, len(shape_of(arr)))
-    if isinstance(obj, np.ndarray | list):
-        obj = obj.copy()  # the caller may write to it
-    return insert_into.bind(arr, values, obj=obj, axis=axis)
-
-
-@insert_into.def_samples
-def insert_samples(rng):
-    x = rng.normal(size=(2, 3))
-    yield Sample(x, 1, np.float64(1.5))
-    yield Sample(x, 1, rng.normal(size=2), axis=1)
-    yield Sample(x, [1], rng.normal(size=(2, 1)), axis=1)
-    yield Sample(x, [2, 0, 2], rng.normal(size=(2, 3)), axis=-1)
-    yield Sample(x, slice(0, 2), np.float64(0.5), axis=1)
-    yield Sample(x, -1, rng.normal(size=(2, 3)), axis=0)
-    yield Sample(x, [], rng.normal(size=(2, 0)), axis=1)
-
-
-@overrides(np.append)
-def append(arr, values, axis=None):
-    """Put an array behind another."""
-    arr, values = array_of(arr), array_of(values)
-    if axis is None:
-        if len(shape_of(arr)) != 1:
-            arr = np.ravel(arr)
-        values = np.ravel(values)
-        axis = len(shape_of(arr)) - 1
-    return np.concatenate((arr, values), axis=axis)
-
-
-@append.def_samples
-def append_samples(rng):
-    x = rng.normal(size=(2, 3))
-    yield Sample(x, rng.normal(size=(1, 3)), axis=0)
-    yield Sample(x, np.float64(1.5))
-    yield Sample(x, [1.0, 2.0])

@@ -8,9 +8,10 @@ from __future__ import annotations
 import numpy as np
 
 from funcgrad.core.primitive import Sample, primitive
-from funcgrad.core.zero import dtype_of
+from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import DtypeError, describe, user_line
 from funcgrad.rules.families import linear
+from funcgrad.rules.spelling import order_a, prototype
 
 __all__ = ["same"]
 
@@ -38,7 +39,14 @@ def copy_vjp(primals, out, *, order, subok):
 
 @copy.def_batch
 def copy_batch(args, batched, *, order, subok):
-    return copy.bind(*args, order="K", subok=subok)
+    (a,) = args
+    if order == "A" and len(a):
+        order = order_a(prototype(a)[0])
+    if order != "F":
+        return copy.bind(a, order=order, subok=subok)
+    # In C order with all axes reversed, but for the first.
+    axes = (0, *range(len(shape_of(a)) - 1, 0, -1))
+    return np.transpose(copy.bind(np.transpose(a, axes), order="C", subok=subok), axes)
 
 
 @copy.def_samples

@@ -12,8 +12,9 @@ import numpy as np
 
 from funcgrad.core.batch import broadcasting
 from funcgrad.core.elementwise import Elementwise, elementwise
+from funcgrad.core.level import concrete
 from funcgrad.core.primitive import Sample, overrides, primitive, store
-from funcgrad.core.zero import dtype_of
+from funcgrad.core.zero import dtype_of, selected
 
 __all__: list[str] = []
 
@@ -105,17 +106,24 @@ def copysign_samples(rng):
 # The larger and the smaller. Equal arguments share: one half each. These are selections: a
 # cotangent that is infinite must not become NaN in the argument that was not taken.
 
+
+def _taken(mask, t, x, y):
+    """Return `t` where an argument was taken, and half of it where both were."""
+    tie = np.equal(x, y)
+    return selected(mask, np.where(tie, 0.5 * t, t) if np.any(concrete(tie)) else t)
+
+
 maximum = elementwise(np.maximum)
 
 
 @maximum.def_partial(0)
 def maximum_partial_x(t, x, y):
-    return np.where(np.less(x, y), 0, np.where(np.equal(x, y), 0.5 * t, t))
+    return _taken(np.logical_not(np.less(x, y)), t, x, y)
 
 
 @maximum.def_partial(1)
 def maximum_partial_y(t, x, y):
-    return np.where(np.less(y, x), 0, np.where(np.equal(x, y), 0.5 * t, t))
+    return _taken(np.logical_not(np.less(y, x)), t, x, y)
 
 
 minimum = elementwise(np.minimum)
@@ -123,12 +131,12 @@ minimum = elementwise(np.minimum)
 
 @minimum.def_partial(0)
 def minimum_partial_x(t, x, y):
-    return np.where(np.greater(x, y), 0, np.where(np.equal(x, y), 0.5 * t, t))
+    return _taken(np.logical_not(np.greater(x, y)), t, x, y)
 
 
 @minimum.def_partial(1)
 def minimum_partial_y(t, x, y):
-    return np.where(np.greater(y, x), 0, np.where(np.equal(x, y), 0.5 * t, t))
+    return _taken(np.logical_not(np.greater(y, x)), t, x, y)
 
 
 fmax = elementwise(np.fmax)
@@ -141,13 +149,13 @@ fmin = elementwise(np.fmin)
 @fmin.def_partial(0)
 @fmax.def_partial(0)
 def fmax_partial_x(t, x, y, out):
-    return np.where(np.equal(x, out), np.where(np.equal(x, y), 0.5 * t, t), 0)
+    return _taken(np.equal(x, out), t, x, y)
 
 
 @fmin.def_partial(1)
 @fmax.def_partial(1)
 def fmax_partial_y(t, x, y, out):
-    return np.where(np.equal(y, out), np.where(np.equal(x, y), 0.5 * t, t), 0)
+    return _taken(np.equal(y, out), t, x, y)
 
 
 @fmin.def_samples

@@ -16,9 +16,9 @@ from funcgrad.core.batch import broadcasting, count_examples, full_batch
 from funcgrad.core.level import concrete, is_array
 from funcgrad.core.primitive import FUNCTIONS, Sample, overrides, primitive, store
 from funcgrad.core.zero import dtype_of
-from funcgrad.rules.creation import prototype
 from funcgrad.rules.families import linear
-from funcgrad.rules.spelling import array_of
+from funcgrad.rules.reducing import cast
+from funcgrad.rules.spelling import array_of, prototype
 
 __all__: list[str] = []
 
@@ -280,7 +280,8 @@ def fraction_samples(rng):
 @overrides(np.modf)
 def modf(x, out=None):
     """Fractional part, and the integral part as plain numbers."""
-    return _stored((fraction.bind(x), np.trunc(x)), out)
+    part = fraction.bind(x)
+    return _stored((part, cast(np.trunc(x), dtype_of(part))), out)  # floats, also of integers
 
 
 @modf.def_samples

@@ -8,6 +8,7 @@ that are these by another name are in `linalg.py`.
 from __future__ import annotations
 
 from math import prod
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import dtype_of, fit, shape_of
 from funcgrad.rules.families import multilinear
 from funcgrad.rules.matmul import (
-    as_arrays,
     batched_matmul,
     conj,
     contract,
@@ -25,6 +25,7 @@ from funcgrad.rules.matmul import (
     multiply_pullbacks,
     solid,
 )
+from funcgrad.rules.spelling import as_arrays
 
 __all__: list[str] = []
 
@@ -414,6 +415,7 @@ def _upright(x: Any) -> Any:
 @cross.def_batch
 def cross_batch(args, batched, *, axisa, axisb, axisc, axis):
     n_a, n_b = map(ndim_of, args, batched)
+    axisa, axisb, axisc = map(index, (axisa, axisb, axisc))
     a = np.moveaxis(args[0], shift(axisa, n_a) if batched[0] else axisa, -1)
     b = np.moveaxis(args[1], shift(axisb, n_b) if batched[1] else axisb, -1)
     flat = shape_of(a)[-1] == 2 and shape_of(b)[-1] == 2

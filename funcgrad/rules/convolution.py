@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.batch import broadcasting
+from funcgrad.core.batch import broadcasting, loop, ndim_of
 from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import shape_of
 from funcgrad.rules.families import multilinear
-from funcgrad.rules.matmul import as_arrays, conj
+from funcgrad.rules.matmul import conj
+from funcgrad.rules.spelling import as_arrays
 
 __all__ = ["window"]
 
@@ -126,6 +127,17 @@ def _window_of(mode: Any, n_a: int, n_v: int, middle: Any) -> dict[str, int]:
     return {"start": short - 1, "length": long - short + 1}
 
 
+_MODES = frozenset({"full", "same", "valid", 0, 1, 2})
+
+
+def _is_possible(args, batched, mode, ranks):
+    """Tell whether NumPy takes such examples: each is one sequence, and none is empty."""
+    return mode in _MODES and all(
+        ndim_of(x, one) in ranks and 0 not in shape_of(x)[one:]
+        for x, one in zip(args, batched, strict=True)
+    )
+
+
 def _sequence(x: Any, is_batched: bool) -> Any:
     """Return the sequences, where a number stands for one of length one."""
     return x if len(shape_of(x)) > is_batched else np.expand_dims(x, -1)
@@ -155,6 +167,8 @@ def convolve_vjp(primals, out, *, mode):
 
 @convolve.def_batch
 def convolve_batch(args, batched, *, mode):
+    if not _is_possible(args, batched, mode, (0, 1)):
+        return loop(convolve.bind, args, batched, {"mode": mode})
     a, v = (_sequence(x, one) for x, one in zip(args, batched, strict=True))
     return window.bind(a, v, **_window_of(mode, _length(a), _length(v), _middle))
 
@@ -184,6 +198,8 @@ def correlate_vjp(primals, out, *, mode):
 
 @correlate.def_batch
 def correlate_batch(args, batched, *, mode):
+    if not _is_possible(args, batched, mode, (1,)):
+        return loop(correlate.bind, args, batched, {"mode": mode})
     a, v = args
     part = _window_of(mode, _length(a), _length(v), _middle_of_correlation)
     return window.bind(a, conj(v)[..., ::-1], **part)

@@ -12,27 +12,15 @@ import numpy as np
 
 from funcgrad.core.batch import align, ndim_of, shift
 from funcgrad.core.constant import assignable
-from funcgrad.core.level import TracerBase, concrete
 from funcgrad.core.primitive import Sample, overrides, primitive
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.rules.families import linear
-from funcgrad.rules.spelling import array_of, holds_tracer
+from funcgrad.rules.spelling import array_of, holds_tracer, prototype
 
-__all__ = ["filled", "full_like", "prototype"]
+__all__ = ["filled", "full_like"]
 
 
 # Like a traced array
-
-
-def prototype(value: Any) -> Any:
-    """Return a plain array, or scalar, like one example: its shape, dtype and order in memory."""
-    if not isinstance(value, TracerBase):
-        return value
-    plain, shape = concrete(value), shape_of(value)
-    lead = len(shape_of(plain)) - len(shape)  # axes of examples
-    if 0 in shape_of(plain)[:lead]:
-        return np.empty(shape, dtype_of(value))[()]
-    return plain[(0,) * lead] if lead else plain
 
 
 @overrides(np.zeros_like)

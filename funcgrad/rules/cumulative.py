@@ -11,6 +11,7 @@ among the factors are harmless.
 from __future__ import annotations
 
 import itertools
+import operator
 
 import numpy as np
 
@@ -19,8 +20,8 @@ from funcgrad.core.level import concrete, detached
 from funcgrad.core.primitive import Sample, overrides, primitive
 from funcgrad.core.zero import dtype_of, is_finite, shape_of, zero_wins
 from funcgrad.rules.families import linear
+from funcgrad.rules.gathering import put_back, taken
 from funcgrad.rules.reducing import cast, finish, plus, ratio
-from funcgrad.rules.sorting import put_back, taken
 
 __all__ = [
     "affine_scan",
@@ -28,6 +29,7 @@ __all__ = [
     "cumprod",
     "cumsum",
     "exclusive_product",
+    "is_tame",
     "running",
     "shift",
 ]
@@ -157,13 +159,10 @@ def at_start(shape, axis):
 def running(ufunc, array, axis):
     """Return `axis` of ``ufunc.accumulate`` counted from 0; raise what NumPy would."""
     ndim = len(shape_of(array))
-    if (
-        ndim == 0
-        or not -ndim <= (0 if axis is None else axis) < ndim
-        or (axis is None and ndim > 1)
-    ):
-        ufunc.accumulate(np.ones(shape_of(array)), axis)  # raises
-    return 0 if axis is None else axis % ndim
+    if not isinstance(axis, int) or not -ndim <= axis < ndim:
+        ufunc.accumulate(np.ones(shape_of(array)), axis)  # raises what it does not take
+        axis = operator.index(axis[0] if isinstance(axis, tuple) else axis or 0)
+    return axis % ndim
 
 
 # Sums
@@ -204,7 +203,7 @@ def cumprod(a, *, axis, reverse):
     return _reversed(np.cumprod, a, axis) if reverse else np.cumprod(a, axis)
 
 
-def _is_tame(a, out):
+def is_tame(a, out):
     """Tell whether all factors and products are far from 0 and from infinity."""
     low, high = _RANGE[np.finfo(dtype_of(out)).dtype.itemsize]
     for x in (concrete(a), concrete(out)):
@@ -227,7 +226,7 @@ def exclusive_product(a, axis, reverse):
 @cumprod.def_jvp
 def cumprod_jvp(primals, tangents, out, *, axis, reverse):
     (a,), (a_dot,) = primals, tangents
-    if _is_tame(a, out):
+    if is_tame(a, out):
         return out * cumsum.bind(a_dot / a, axis=axis, reverse=reverse)
     before = shift.bind(out, axis=axis, step=-1 if reverse else 1, fill=1)
     return affine_scan.bind(zero_wins(a_dot * before, a_dot), a, axis=axis, reverse=reverse)
@@ -241,7 +240,7 @@ def cumprod_vjp(primals, out, *, axis, reverse):
     """
     (a,) = primals
     step = -1 if reverse else 1
-    if _is_tame(a, out):
+    if is_tame(a, out):
 
         def tame_pullback(out_bar):
             return cumsum.bind(out_bar * out, axis=axis, reverse=not reverse) / a
@@ -268,10 +267,10 @@ def _declare_cumulative(made, ufunc, flat, inclusive):
 
     @made.def_call(flat)
     def along(a, axis=None, dtype=None, out=None):
-        if axis is None or shape_of(a) == ():
-            a = np.reshape(a, -1)
-            axis = 0 if axis is None else axis
-        return accumulate(a, axis, dtype, out)
+        axis = None if axis is None else operator.index(axis)
+        if len(shape_of(a)) != 1 and (axis is None or shape_of(a) == ()):
+            a = np.reshape(a, -1)  # not of a row, which would make a view of it
+        return accumulate(a, 0 if axis is None else axis, dtype, out)
 
     @made.def_call(ufunc.accumulate)
     def accumulate(array, axis=0, dtype=None, out=None):
@@ -372,7 +371,7 @@ def _declare_running_extreme(ufunc):
         (a,), (a_dot,) = primals, tangents
         places = single(primals, out, axis)
         if places is not None:
-            return taken.bind(a_dot, places, axis=axis)
+            return taken(a_dot, places, axis)
         hit, stays = ties(a, out, axis)
         total = affine_scan.bind(
             np.where(hit, a_dot, 0), stays.astype(dtype_of(a)), axis=axis, reverse=False
@@ -387,7 +386,7 @@ def _declare_running_extreme(ufunc):
             size = shape_of(a)[axis]
 
             def single_pullback(out_bar):
-                return put_back.bind(out_bar, places, axis=axis, size=size, unique=False)
+                return put_back(out_bar, places, axis, size)
 
             return single_pullback
         hit, stays = ties(a, out, axis)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from funcgrad.core.batch import shift
+from funcgrad.core.batch import lacks_axes, loop, shift
 from funcgrad.core.primitive import Sample, overrides, primitive
 from funcgrad.core.zero import shape_of
 from funcgrad.rules.families import linear
@@ -144,11 +144,15 @@ def triu_vjp(primals, out, *, k):
 
 @tril.def_batch
 def tril_batch(args, batched, *, k):
+    if lacks_axes(args, batched, (1,)):
+        return loop(tril.bind, args, batched, {"k": k})  # raises
     return np.tril(_matrices(*args), k)
 
 
 @triu.def_batch
 def triu_batch(args, batched, *, k):
+    if lacks_axes(args, batched, (1,)):
+        return loop(triu.bind, args, batched, {"k": k})  # raises
     return np.triu(_matrices(*args), k)
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from funcgrad.core.batch import along, broadcasting
+from funcgrad.core.dispatch import of_shapes
 from funcgrad.core.level import concrete
 from funcgrad.core.primitive import Sample, overrides, primitive
 from funcgrad.core.zero import dtype_of, shape_of
@@ -161,16 +164,15 @@ def gradient(f, *varargs, axis=None, edge_order=1):
     made = []
     for number, spacing in zip(axes, spacings, strict=True):
         if shape[number] < edge_order + 1:
-            raise ValueError(
-                "Shape of array too small to calculate a numerical gradient, "
-                "at least (edge_order + 1) elements are required."
-            )
+            of_shapes(np.gradient, f, *varargs, axis=axis, edge_order=edge_order)  # raises
         if not holds_tracer(spacing):
             made.append(gradient_along.bind(f, spacing=spacing, axis=number, edge_order=edge_order))
             continue
         if len(shape_of(spacing)) == 0:
             made.append(_slope(f, spacing, number, edge_order))
             continue
+        if dtype_of(spacing).kind in "iu":
+            spacing = cast(spacing, np.float64)  # unsigned integers would wrap around
         d = np.diff(spacing)
         plain = concrete(d)
         slope = _slope(f, d, number, edge_order)
@@ -408,7 +410,7 @@ along(unwrap)
 @unwrap.def_call(np.unwrap)
 def _traced_unwrap(p, discont=None, axis=-1, *, period=2 * np.pi):
     """`numpy.unwrap`."""
-    return unwrap(array_of(p), discont=discont, axis=axis, period=period)
+    return unwrap(array_of(p), discont=discont, axis=operator.index(axis), period=period)
 
 
 @unwrap.def_samples

@@ -18,12 +18,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from funcgrad.core.batch import count_examples, ndim_of
+from funcgrad.core.batch import count_examples, loop, ndim_of
 from funcgrad.core.dispatch import discrete
 from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.rules.families import multilinear
-from funcgrad.rules.matmul import as_array, solid
+from funcgrad.rules.matmul import solid
+from funcgrad.rules.spelling import as_array
 
 __all__: list[str] = []
 
@@ -196,7 +197,10 @@ def einsum_batch(args, batched, *, subscripts, optimize, dtype, **params):
         # NumPy 2.4 writes out of bounds for some products of empty arrays.
         size = {letter: count_examples(args, batched)}
         for part, shape in zip(marked, shapes, strict=True):
-            size.update((label, n) for label, n in zip(part, shape, strict=True) if n != 1)
+            for label, n in zip(part, shape, strict=True):
+                if n != 1 and size.setdefault(label, n) != n:
+                    params.update(subscripts=subscripts, optimize=optimize, dtype=dtype)
+                    return loop(einsum.bind, args, batched, params)  # raises
         dtype = np.result_type(*map(dtype_of, args)) if dtype is None else dtype
         return np.zeros([size.get(label, 1) for label in letter + output], dtype)
     if len(args) == 2 and optimize is False:

@@ -19,7 +19,7 @@ import numpy as np
 from funcgrad.core.elementwise import elementwise
 from funcgrad.core.level import concrete
 from funcgrad.core.primitive import Sample
-from funcgrad.core.zero import dtype_of, is_finite
+from funcgrad.core.zero import dtype_of, is_finite, numpy_number
 
 __all__: list[str] = []
 
@@ -131,6 +131,19 @@ def power_partial_x(t, x, y):
     return t * np.where(flat, 0, y * np.power(x, np.where(flat, 1, y - 1)))
 
 
+def _base_and_exponent(x, y, out):
+    """Keep a Python number as NumPy's if NumPy made the power of it.
+
+    Of a negative number that is undefined, and so is its derivative; Python's is complex.
+    """
+    if isinstance(concrete(out), np.generic):
+        x = numpy_number(x)
+    return x, y
+
+
+power.keep0 = float_power.keep0 = _base_and_exponent
+
+
 @float_power.def_partial(1)
 @power.def_partial(1)
 def power_partial_y(t, x, out):
@@ -215,12 +228,20 @@ logaddexp = elementwise(np.logaddexp)
 
 @logaddexp.def_partial(0)
 def logaddexp_partial_x(t, x, y):
-    return t * np.exp(-np.logaddexp(0, _gap(y, x)))
+    return t * _share(_gap(y, x))
 
 
 @logaddexp.def_partial(1)
 def logaddexp_partial_y(t, x, y):
-    return t * np.exp(-np.logaddexp(0, _gap(x, y)))
+    return t * _share(_gap(x, y))
+
+
+def _share(gap):
+    """Return 1 / (1 + exp(gap))."""
+    if type(gap) is np.ndarray:
+        return 1 / (1 + np.exp(gap))
+    # For traced values in a form of which the derivatives do not overflow.
+    return np.exp(-np.logaddexp(0, gap))
 
 
 logaddexp2 = elementwise(np.logaddexp2)
@@ -349,12 +370,12 @@ hypot = elementwise(np.hypot, domain=((0.5, 2.0), (-2.0, 2.0)))
 
 @hypot.def_partial(0)
 def hypot_partial_x(t, x, out):
-    return t * (x / np.where(np.equal(out, 0), 1, out))
+    return t * (x / np.where(np.equal(out, 0), np.inf, out))  # as of abs: 0, to all orders
 
 
 @hypot.def_partial(1)
 def hypot_partial_y(t, y, out):
-    return t * (y / np.where(np.equal(out, 0), 1, out))
+    return t * (y / np.where(np.equal(out, 0), np.inf, out))
 
 
 @arctan2.def_samples

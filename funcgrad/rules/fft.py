@@ -20,7 +20,7 @@ from funcgrad.core.batch import shift
 from funcgrad.core.primitive import Primitive, Sample, overrides, primitive
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.rules.families import linear
-from funcgrad.rules.matmul import as_array, as_arrays
+from funcgrad.rules.spelling import as_array, as_arrays
 
 __all__ = ["fitted"]
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.level import TracerBase, detached, traced_here
+from funcgrad.core.level import TracerBase, concrete, detached, traced_here
 from funcgrad.core.primitive import FUNCTIONS
 from funcgrad.core.tracer import unwrap
 from funcgrad.core.zero import shape_of
 from funcgrad.errors import MutationError, describe, numpy_function, user_line
-from funcgrad.rules.gathering import write_at
-from funcgrad.rules.indexing import joined
+from funcgrad.rules.gathering import read_at, write_at
+from funcgrad.rules.spelling import joined
 
 __all__: list[str] = []
 
@@ -58,7 +58,7 @@ def _differ(places: Any) -> bool:
 
 def _again(values: Any, numbers: Any) -> Any:
     """Return the values of these numbers, where too few values start again."""
-    return np.take(values, numbers % max(values.size, 1))
+    return read_at(values, numbers % max(values.size, 1))
 
 
 def _write(target: Any, positions: Any, values: Any) -> None:
@@ -130,8 +130,13 @@ def place(arr, mask, vals):
         return np.place(arr, unwrap(mask), unwrap(vals))
     mask = _places(mask)
     if _differ(mask):
+        values = np.ravel(joined(vals))
+        if not values.size:
+            if np.any(concrete(mask)):
+                raise ValueError("Cannot insert from an empty array!")
+            return None
         numbers = np.cumsum(np.reshape(mask, (-1,)).astype(np.intp)) - 1  # of the true ones
-        arr[...] = _where(mask, _again(np.ravel(joined(vals)), numbers), arr)
+        arr[...] = _where(mask, _again(values, np.maximum(numbers, 0)), arr)
         return None
     positions = np.flatnonzero(mask)
     if positions.size and not np.size(vals):

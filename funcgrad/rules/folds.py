@@ -117,7 +117,7 @@ def _declare_logarithmic(ufunc, exp):
 
 
 def _hypot_weight(x, out, number):
-    return x / np.where(np.equal(out, 0), 1, out)
+    return x / np.where(np.equal(out, 0), np.inf, out)
 
 
 _declare_logarithmic(np.logaddexp, np.exp)

@@ -1,8 +1,9 @@
-"""Gathering by indices that are traced: those that differ from example to example under `vmap`.
+"""Gathering by positions that may be traced: under `vmap` each example has its own.
 
-The one idea: such an index is turned into positions in the flattened array, by arithmetic that
-NumPy does on the indices, so that one primitive does for all forms of index. `gather` reads,
-`gather_add` puts a cotangent back, `gather_set` assigns.
+The one idea: an index is turned into positions in the flattened array, by arithmetic that NumPy
+does on the indices, so that one primitive does for all forms of index. `gather` reads, `gather_add`
+puts a cotangent back, `gather_set` assigns. `read_at` and `write_at` take any index; `taken` and
+`put_back` take places along an axis, such as those of a permutation.
 """
 
 from __future__ import annotations
@@ -19,7 +20,19 @@ from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import ShapeError, TracerConversionError, user_line
 
-__all__ = ["gather", "gather_set", "positions_of", "read_at", "write_at"]
+__all__ = [
+    "gather",
+    "gather_add",
+    "gather_set",
+    "mask_of",
+    "positions_of",
+    "put_back",
+    "read_at",
+    "taken",
+    "under_mask",
+    "where_true",
+    "write_at",
+]
 
 
 # Positions
@@ -168,11 +181,9 @@ def read_at(x: Any, index: Any) -> Any:
 def write_at(x: Any, value: Any, index: Any) -> Any:
     """Return a copy of `x` with ``x[index] = value``, for an index that is traced."""
     shape = shape_of(x)
-    mask = index[0] if isinstance(index, tuple) and len(index) == 1 else index
-    if isinstance(mask, TracerBase) and dtype_of(mask).kind == "b":
-        selected = _where_true(x, value, mask)
-        if selected is not None:
-            return selected
+    mask = mask_of(index)
+    if mask is not None:
+        return where_true(x, under_mask(x, value, mask), mask)
     positions = positions_of(shape, index)
     want, got = shape_of(positions), shape_of(value)
     while len(got) > len(want) and got[0] == 1:  # as NumPy lets pass when assigning
@@ -184,15 +195,72 @@ def write_at(x: Any, value: Any, index: Any) -> Any:
     return np.reshape(made, shape)
 
 
-def _where_true(x: Any, value: Any, mask: Any) -> Any:
-    """Return a copy of `x` with one value where `mask` is true; None if there are several."""
-    shape, own = shape_of(x), shape_of(mask)
-    rest = shape[len(own) :]
-    if shape[: len(own)] != own or len(shape_of(value)) > len(rest):
-        return None
-    mask = np.reshape(mask, (*own, *(1,) * len(rest)))
+def mask_of(index: Any) -> Any:
+    """Return the mask that `index` is, if it is one and differs from example to example."""
+    mask = index[0] if isinstance(index, tuple) and len(index) == 1 else index
+    if isinstance(mask, TracerBase) and dtype_of(mask).kind == "b":
+        mask = detached(mask)
+        return mask if isinstance(mask, TracerBase) else None
+    return None
+
+
+def where_true(x: Any, value: Any, mask: Any) -> Any:
+    """Return a copy of `x` with a value of its shape, or a scalar, where `mask` is true."""
+    shape = shape_of(mask)
+    mask = np.reshape(mask, shape + (1,) * (len(shape_of(x)) - len(shape)))
     made = np.where(mask, value, x)
     return made if dtype_of(made) == dtype_of(x) else made.astype(dtype_of(x))
+
+
+def under_mask(x: Any, value: Any, mask: Any) -> Any:
+    """Return `value` as it broadcasts against ``x[mask]``, in each element of which it is the same.
+
+    Raises
+    ------
+    ShapeError
+        There is a value for each element that the mask leaves, which are not equally many.
+    """
+    shape, own, got = shape_of(x), shape_of(mask), np.shape(value)
+    rest = shape[len(own) :]
+    while len(got) > len(rest) and got[0] == 1:
+        got = got[1:]
+    if shape[: len(own)] != own or len(got) > len(rest):
+        positions_of(shape, mask)  # raises
+    return value if got == np.shape(value) else np.reshape(value, got)
+
+
+def _along(shape: tuple[int, ...], places: Any, axis: int) -> Any:
+    """Return the positions of `places` along `axis`; along the others they broadcast."""
+    stride = math.prod(shape[axis + 1 :])
+    positions = places if stride == 1 else places * stride
+    for other, n in enumerate(shape):
+        if other != axis and n != 1:
+            steps = np.arange(n) * math.prod(shape[other + 1 :])
+            positions = positions + np.reshape(steps, (-1, *(1,) * (len(shape) - other - 1)))
+    return positions
+
+
+def taken(x: Any, places: Any, axis: int) -> Any:
+    """Return elements of `x` along `axis`, counted from 0; the other axes broadcast."""
+    shape = shape_of(x)
+    flat = x if len(shape) == 1 else np.reshape(x, (math.prod(shape),))
+    return gather.bind(flat, _along(shape, places, axis))
+
+
+def put_back(t: Any, places: Any, axis: int, size: int, *, unique: bool = False) -> Any:
+    """Return zeros of length `size` along `axis` with `t` added at `places`.
+
+    `unique` says that they name no element twice.
+    """
+    shape = np.broadcast_shapes(shape_of(t), shape_of(places))
+    if shape_of(t) != shape:
+        t = np.broadcast_to(t, shape)
+    whole = (*shape[:axis], size, *shape[axis + 1 :])
+    positions = _along(whole, places, axis)
+    if shape_of(positions) != shape:
+        positions = np.broadcast_to(positions, shape)
+    made = gather_add.bind(t, positions, size=math.prod(whole), unique=unique)
+    return made if len(whole) == 1 else np.reshape(made, whole)
 
 
 # The primitives: of arrays with one axis
@@ -239,20 +307,23 @@ def gather_batch(args, batched):
 
 
 @primitive()
-def gather_add(t, positions, *, size):
-    """`size` zeros with `t` added at `positions`; those named twice add up."""
+def gather_add(t, positions, *, size, unique=False):
+    """`size` zeros with `t` added at `positions`; those named twice add up, if not `unique`."""
     zeros = np.zeros(size, dtype_of(t))
-    np.add.at(zeros, np.ravel(positions), np.ravel(t))
+    if unique:
+        zeros[positions] = t
+    else:
+        np.add.at(zeros, np.ravel(positions), np.ravel(t))
     return zeros
 
 
 @gather_add.def_jvp
-def gather_add_jvp(primals, tangents, out, *, size):
-    return gather_add.bind(tangents[0], primals[1], size=size)
+def gather_add_jvp(primals, tangents, out, **params):
+    return gather_add.bind(tangents[0], primals[1], **params)
 
 
 @gather_add.def_vjp
-def gather_add_vjp(primals, out, *, size):
+def gather_add_vjp(primals, out, **params):
     positions = primals[1]
 
     def gather_add_pullback(out_bar):
@@ -262,12 +333,12 @@ def gather_add_vjp(primals, out, *, size):
 
 
 @gather_add.def_batch
-def gather_add_batch(args, batched, *, size):
+def gather_add_batch(args, batched, *, size, **params):
     t, positions = args
     examples = count_examples(args, batched)
     t, positions = (full_batch(x, own, examples) for x, own in zip(args, batched, strict=True))
     first = np.reshape(np.arange(examples) * size, (-1, *(1,) * (len(shape_of(positions)) - 1)))
-    made = gather_add.bind(t, positions + first, size=examples * size)
+    made = gather_add.bind(t, positions + first, size=examples * size, **params)
     return np.reshape(made, (examples, size))
 
 
@@ -322,8 +393,8 @@ def _gathered(x, positions):
     return gather.bind(x, positions)
 
 
-def _added(t, positions, size):
-    return gather_add.bind(t, positions, size=size)
+def _added(t, positions, size, unique=False):
+    return gather_add.bind(t, positions, size=size, unique=unique)
 
 
 def _set(x, value, positions):
@@ -341,6 +412,7 @@ def gather_samples(rng):
 def gather_add_samples(rng):
     yield Sample(rng.normal(size=3), np.array([3, 0, 0]), 4, fun=_added)
     yield Sample(rng.normal(size=(2, 1)), np.array([[1], [2]]), 4, fun=_added)
+    yield Sample(rng.normal(size=(2, 1)), np.array([[3], [1]]), 4, fun=_added, unique=True)
     yield Sample(rng.normal(size=0), np.zeros(0, int), 4, fun=_added)
 
 

@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.batch import by_loop, count_examples, full_batch
-from funcgrad.core.level import TracerBase, concrete, detached
+from funcgrad.core.batch import by_loop, count_examples, full_batch, loop
+from funcgrad.core.level import TracerBase, concrete, detached, is_batched
 from funcgrad.core.primitive import Sample, overrides, primitive
 from funcgrad.core.zero import dtype_of, shape_of
-from funcgrad.rules.matmul import as_array
+from funcgrad.rules.gathering import gather, gather_add
 from funcgrad.rules.reducing import cast
-from funcgrad.rules.sorting import pick, unpick
-from funcgrad.rules.spelling import array_of, refuse_batched
+from funcgrad.rules.spelling import array_of, as_array, refuse_batched
 
 __all__: list[str] = []
 
@@ -47,7 +46,7 @@ def counted_vjp(primals, out, *, minlength):
     x, _ = primals
 
     def counted_pullback_weights(out_bar):
-        return pick(out_bar, x)
+        return gather.bind(out_bar, x)
 
     return None, counted_pullback_weights
 
@@ -58,6 +57,13 @@ def counted_batch(args, batched, *, minlength):
     x, weights = args
     size = count_examples(args, batched)
     plain = concrete(x)
+    shape = shape_of(x)[batched[0] :]
+    if (
+        len(shape) != 1
+        or plain.min(initial=0) < 0
+        or (weights is not None and shape_of(weights)[batched[1] :] != shape)
+    ):
+        return loop(counted.bind, args, batched, {"minlength": minlength})  # raises
     length = max(int(plain.max(initial=-1)) + 1, minlength)
     x = full_batch(x, batched[0], size)
     if weights is not None:
@@ -93,6 +99,10 @@ def counted_samples(rng):
 
 
 # Edges
+
+
+_AS_MANY = "a number of bins says how long the result is"
+_GIVE_EDGES = "give the edges of the bins, or the same number for all examples"
 
 
 def _outer_edges(a, span):
@@ -134,6 +144,7 @@ def _edges(a, bins, span, weights):
         return bins
     if np.ndim(bins) != 0:
         raise ValueError("`bins` must be 1d, when an array")
+    refuse_batched(detached(bins), _AS_MANY, _GIVE_EDGES)
     try:
         number = operator.index(bins)
     except TypeError as error:
@@ -210,7 +221,7 @@ def tally_jvp(primals, tangents, out, *, bins, span):
     if weights_dot is None:
         return None
     places, inside = _bin_of(a, edges)
-    return unpick(np.where(inside, weights_dot, 0), places, shape_of(out)[0])
+    return gather_add.bind(np.where(inside, weights_dot, 0), places, size=shape_of(out)[0])
 
 
 @tally.def_vjp
@@ -219,7 +230,7 @@ def tally_vjp(primals, out, *, bins, span):
 
     def tally_pullback_weights(out_bar):
         places, inside = _bin_of(a, edges)
-        return np.where(inside, pick(out_bar, places), 0)
+        return np.where(inside, gather.bind(out_bar, places), 0)
 
     return None, tally_pullback_weights, None
 
@@ -236,9 +247,9 @@ def histogram(a, bins=10, range=None, density=None, weights=None):
             "Automated estimation of the number of bins is not supported for weighted data"
         )
     edges = _edges(a, bins, range, weights)
-    even = np.ndim(bins) == 0
+    even = np.ndim(bins) == 0 and not (range is not None and any(map(is_batched, range)))
     given = len(concrete(edges)) - 1 if isinstance(bins, str) else bins
-    span = None if range is None else tuple(map(concrete, range))
+    span = None if range is None or not even else tuple(map(concrete, range))
     counts = tally.bind(a, weights, edges, bins=given if even else None, span=span)
     if not density:
         return counts, edges
@@ -308,6 +319,7 @@ def histogramdd(sample, bins=10, range=None, density=None, weights=None):
 def _edges_of(column, bins, span, i):
     """Return the edges along one axis, which `histogramdd` makes a little otherwise."""
     if np.ndim(bins) == 0:
+        refuse_batched(detached(bins), _AS_MANY, _GIVE_EDGES)
         if bins < 1:
             raise ValueError(f"`bins[{i}]` must be positive, when an integer")
         first, last = _outer_edges(column, span)
@@ -347,7 +359,7 @@ def histogramdd_samples(rng):
 def histogram2d(x, y, bins=10, range=None, density=None, weights=None):
     """Count points in a plane."""
     x, y = array_of(x), array_of(y)
-    if shape_of(x)[0] != shape_of(y)[0]:
+    if len(x) != len(y):
         raise ValueError("x and y must have the same length.")
     try:
         number = len(bins)

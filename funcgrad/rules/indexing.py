@@ -19,18 +19,17 @@ import numpy as np
 
 from funcgrad.core.batch import count_examples, full_batch
 from funcgrad.core.convert import zeros_like
-from funcgrad.core.level import TracerBase, concrete, traced_here
+from funcgrad.core.level import TracerBase, concrete, is_differentiated, traced_here
 from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import dtype_of, fit, shape_of
 from funcgrad.errors import DtypeError, TracerConversionError, describe, user_line
 from funcgrad.rules.families import linear
 from funcgrad.rules.gathering import read_at, write_at
-from funcgrad.rules.spelling import array_of, holds_tracer
+from funcgrad.rules.spelling import holds_tracer, joined
 
 __all__ = [
     "getitem",
     "index_update",
-    "joined",
     "place",
     "read",
     "refuse_traced",
@@ -103,13 +102,6 @@ def place(shape: tuple[int, ...], index: Any) -> np.ndarray:
         return cells.reshape(index.shape + shape[1:])
     size = int(np.prod(shape, dtype=np.intp))
     return np.asarray(np.arange(size).reshape(shape)[index])
-
-
-def joined(value: Any) -> Any:
-    """Return `value`, with a list that holds traced values turned into an array."""
-    if isinstance(value, list | tuple) and holds_tracer(value):
-        return array_of(value)
-    return value
 
 
 # Reading
@@ -360,7 +352,7 @@ def _check_dtype(x, value):
             where=f"{user_line()}; the value is {describe(value)}",
             fix="assign np.real(v), or make the array complex: y = y.astype(complex)",
         )
-    if kind not in "fc" and isinstance(value, TracerBase) and value._trace.level > 0:
+    if kind not in "fc" and is_differentiated(value):
         raise DtypeError(
             f"a traced value was assigned into an array of {dtype_of(x)}, which has no derivative",
             where=f"{user_line()}; the value is {traced_here(value)}",

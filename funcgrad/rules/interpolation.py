@@ -19,8 +19,8 @@ from funcgrad.core.batch import loop
 from funcgrad.core.level import concrete, detached
 from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import dtype_of, shape_of, zero_wins
+from funcgrad.rules.gathering import gather, gather_add
 from funcgrad.rules.reducing import cast, plus
-from funcgrad.rules.sorting import pick, unpick
 from funcgrad.rules.spelling import array_of
 
 __all__: list[str] = []
@@ -60,11 +60,11 @@ class _Segment:
 
     @cached_property
     def start(self):
-        return pick(self.xp, self.low)
+        return gather.bind(self.xp, self.low)
 
     @cached_property
     def width(self):
-        width = pick(self.xp, self.high) - self.start
+        width = gather.bind(self.xp, self.high) - self.start
         return np.where(np.equal(width, 0), 1, width)
 
     @cached_property
@@ -74,20 +74,22 @@ class _Segment:
 
     @cached_property
     def slope(self):
-        slope = (pick(self.fp, self.high) - pick(self.fp, self.low)) / self.width
+        slope = (gather.bind(self.fp, self.high) - gather.bind(self.fp, self.low)) / self.width
         slope = self._at_knots(slope, self.xp, self.fp, self.points, self.knots)
         return np.where(self.inside, slope, 0)
 
     def _at_knots(self, slope, xp, fp, points, knots):
         """Return the slopes, with the one of least norm for points on a knot."""
         here = np.clip(self.found - 1, 0, self.last)
-        hit = np.equal(pick(knots, here), points)
+        hit = np.equal(gather.bind(knots, here), points)
         if not np.any(concrete(hit)):
             return slope
         single = np.equal(np.searchsorted(knots, points, side="left"), self.found - 1)
         before = np.maximum(here - 1, 0)
-        width = pick(xp, here) - pick(xp, before)
-        back = (pick(fp, here) - pick(fp, before)) / np.where(np.equal(width, 0), 1, width)
+        width = gather.bind(xp, here) - gather.bind(xp, before)
+        back = (gather.bind(fp, here) - gather.bind(fp, before)) / np.where(
+            np.equal(width, 0), 1, width
+        )
         first, last = np.equal(here, 0), np.equal(here, self.last)
         # At the ends one of the two is flat, unless the result jumps.
         ahead = np.where(last, 0, slope)
@@ -116,11 +118,11 @@ def interp_jvp(primals, tangents, out):
     if x_dot is not None:
         out_dot = zero_wins(segment.slope * x_dot, x_dot)
     if xp_dot is not None:
-        low, high = pick(xp_dot, segment.low), pick(xp_dot, segment.high)
+        low, high = gather.bind(xp_dot, segment.low), gather.bind(xp_dot, segment.high)
         out_dot = plus(out_dot, -segment.slope * (low + segment.share * (high - low)))
     if fp_dot is not None:
         lower, upper = segment.shares()
-        part = lower * pick(fp_dot, segment.low) + upper * pick(fp_dot, segment.high)
+        part = lower * gather.bind(fp_dot, segment.low) + upper * gather.bind(fp_dot, segment.high)
         out_dot = plus(out_dot, part)
     if left_dot is not None:
         out_dot = plus(out_dot, np.where(segment.below, left_dot, 0))
@@ -135,7 +137,9 @@ def interp_vjp(primals, out):
     segment = _Segment(primals)
 
     def at_knots(lower, upper):
-        return unpick(lower, segment.low, size) + unpick(upper, segment.high, size)
+        return gather_add.bind(lower, segment.low, size=size) + gather_add.bind(
+            upper, segment.high, size=size
+        )
 
     def interp_pullback_x(out_bar):
         return zero_wins(segment.slope * out_bar, out_bar)
@@ -173,7 +177,11 @@ def interp_batch(args, batched):
 @interp.def_call(np.interp)
 def _traced_interp(x, xp, fp, left=None, right=None, period=None):
     """`numpy.interp`: with a period the knots are sorted, and repeated once at either end."""
-    x, xp, fp = array_of(x), array_of(xp), array_of(fp)
+    # As floats, before small integers wrap around in a difference.
+    x, xp, fp = (
+        cast(part, np.float64) if dtype_of(part).kind in "biu" else part
+        for part in map(array_of, (x, xp, fp))
+    )
     if period is not None:
         if np.any(concrete(period) == 0):
             raise ValueError("period must be a non-zero value")
@@ -186,7 +194,7 @@ def _traced_interp(x, xp, fp, left=None, right=None, period=None):
             raise ValueError("fp and xp are not of the same length")
         x, xp = x % period, xp % period
         order = np.argsort(xp)
-        xp, fp = pick(xp, order), pick(fp, order)
+        xp, fp = gather.bind(xp, order), gather.bind(fp, order)
         xp = np.concatenate((xp[-1:] - period, xp, xp[0:1] + period))
         fp = np.concatenate((fp[-1:], fp, fp[0:1]))
     return interp.bind(x, xp, fp, left, right)

@@ -24,10 +24,9 @@ from funcgrad.core.level import TracerBase
 from funcgrad.core.primitive import Primitive, Sample, register, store
 from funcgrad.core.zero import dtype_of, fit, shape_of
 from funcgrad.rules.families import multilinear
+from funcgrad.rules.spelling import as_array
 
 __all__ = [
-    "as_array",
-    "as_arrays",
     "batched_matmul",
     "batched_vecdot",
     "conj",
@@ -37,16 +36,6 @@ __all__ = [
     "solid",
     "vecdot",
 ]
-
-
-def as_array(x: Any) -> Any:
-    """Return `x`, or the array that NumPy would make of a nested list."""
-    return x if hasattr(x, "shape") or isinstance(x, int | float | complex) else np.asanyarray(x)
-
-
-def as_arrays(args: Any, params: Any) -> Any:
-    """Make arrays of nested lists: the `canonical` of functions that have no more to it."""
-    return tuple(map(as_array, args)), params
 
 
 def solid(x: Any) -> Any:

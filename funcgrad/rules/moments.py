@@ -11,8 +11,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
 
-from funcgrad.core.batch import align, count_examples, full_batch, ndim_of, shift
+from funcgrad.core.batch import align, count_examples, full_batch, loop, ndim_of, shift
 from funcgrad.core.level import TracerBase, concrete
 from funcgrad.core.primitive import Sample, overrides, primitive
 from funcgrad.core.zero import dtype_of, is_finite, shape_of, zero_wins
@@ -129,9 +130,11 @@ def declare_spread(function, root, with_mask):
     @made.def_batch
     def spread_batch(args, batched, *, axis, **params):
         ndim = ndim_of(args[0], batched[0])
+        if max(map(ndim_of, args, batched)) > ndim:  # of a mask, or of means
+            return loop(made.bind, args, batched, {"axis": axis, **params})
         a = full_batch(args[0], batched[0], count_examples(args, batched))
         args = align((a, *args[1:]), (True, *batched[1:]))
-        axis = () if ndim == 0 else shift(axis, ndim)
+        axis = shift(() if axis is None and ndim == 0 else axis, ndim)
         return made.bind(*args, axis=axis, **params)
 
     @made.def_call(function)
@@ -189,6 +192,8 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
     """Average with weights: composed as NumPy does it."""
     a = a if hasattr(a, "shape") else np.asanyarray(a)
     shape = shape_of(a)
+    if axis is not None:
+        normalize_axis_tuple(axis, len(shape), argname="axis")  # raises
     if weights is None:
         made = np.mean(a, axis=axis, keepdims=keepdims)
         total = dtype_of(made).type(math.prod(shape) / math.prod(shape_of(made)))

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.core.dispatch import of_shapes
 from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.rules.arranging import untake
@@ -81,6 +82,7 @@ def pad(array, pad_width, mode="constant", **kwargs):
     if mode in ("reflect", "symmetric"):
         composed = kwargs.get("reflect_type", "even") != "even"
     if not pairs:
+        of_shapes(np.pad, array, 0, mode, **kwargs)  # raises what it does not take
         return np.copy(array)
     if not composed:
         return pad_axes.bind(array, pad_width=pairs, mode=mode, options=kwargs)

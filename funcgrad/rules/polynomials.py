@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.batch import by_loop
+from funcgrad.core.dispatch import of_shapes
 from funcgrad.core.level import concrete
 from funcgrad.core.primitive import Sample, overrides, primitive
 from funcgrad.core.zero import dtype_of, shape_of, zero_wins
-from funcgrad.rules.matmul import as_array
 from funcgrad.rules.reducing import cast, plus
-from funcgrad.rules.spelling import array_of
+from funcgrad.rules.spelling import array_of, as_array
 
 __all__: list[str] = []
 
@@ -93,7 +93,9 @@ def _scheme(coefficients, x):
 def polyval(p, x):
     """`numpy.polyval`; coefficients of more axes make a polynomial for each of their places."""
     p, x = array_of(p), as_array(x)
-    return horner.bind(p, x) if len(shape_of(p)) == 1 and 0 not in shape_of(p) else _scheme(p, x)
+    if 0 in shape_of(p):
+        return of_shapes(np.polyval, p, x)  # zeros
+    return horner.bind(p, x) if len(shape_of(p)) == 1 else _scheme(p, x)
 
 
 @horner.def_samples
@@ -162,7 +164,10 @@ def polysub(a1, a2):
 
 @overrides(np.polymul)
 def polymul(a1, a2):
-    """Product of two polynomials, without zeros in front of either."""
+    """Product of two polynomials, without zeros in front of either.
+
+    Under `vmap` those zeros stay, for the length cannot differ from example to example.
+    """
     return np.convolve(_stripped(a1), _stripped(a2))
 
 
@@ -171,7 +176,7 @@ def _stripped(p):
     p = _at_least_1d(p)
     if len(shape_of(p)) != 1:
         raise ValueError("Polynomial must be 1d only.")
-    if not _is_alone(p):
+    if not _is_alone(p) and shape_of(p)[0]:
         return p
     found = np.flatnonzero(concrete(p))
     return p[found[0] :] if found.size else np.zeros(1, dtype_of(p))
@@ -228,6 +233,8 @@ def polyder(p, m=1):
     if m < 0:
         raise ValueError("Order of derivative must be positive (see polyint)")
     p = array_of(p)
+    if len(shape_of(p)) != 1:
+        of_shapes(np.polyder, p, m)  # raises, most often
     for _ in range(m):
         p = p[:-1] * np.arange(shape_of(p)[0] - 1, 0, -1)
     return p
@@ -248,12 +255,14 @@ def polyint(p, m=1, k=None):
     m = int(m)
     if m < 0:
         raise ValueError("Order of integral must be positive (see polyder)")
+    p = array_of(p)
+    if len(shape_of(p)) != 1:
+        of_shapes(np.polyint, p, m, k)  # raises, most often
     k = _at_least_1d(np.zeros(m, float) if k is None else k)
     if shape_of(k)[0] == 1 and m > 1:
         k = k[0] * np.ones(m, float)
     if shape_of(k)[0] < m:
         raise ValueError("k must be a scalar or a rank-1 array of length 1 or >m.")
-    p = array_of(p)
     for i in np.arange(m):
         p = np.concatenate((p / np.arange(shape_of(p)[0], 0, -1), k[i : i + 1]))
     return p
@@ -310,7 +319,10 @@ def poly_samples(rng):
 
 @primitive(name="roots")
 def roots_of(p):
-    """Roots of a polynomial."""
+    """Roots of a polynomial.
+
+    At a multiple root the derivative is infinite, of the root nearest to it as of their sum.
+    """
     return np.roots(p)
 
 

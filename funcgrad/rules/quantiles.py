@@ -20,10 +20,10 @@ from funcgrad.core.level import detached
 from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import dtype_of, shape_of, zero_wins
 from funcgrad.errors import MissingRuleError, user_line
-from funcgrad.rules.matmul import as_array
+from funcgrad.rules.gathering import put_back, taken
 from funcgrad.rules.reducing import NOT_GIVEN, axes_of, finish, plus, split, unsplit
-from funcgrad.rules.sorting import put_back, stable_order, taken
-from funcgrad.rules.spelling import array_of
+from funcgrad.rules.sorting import stable_order
+from funcgrad.rules.spelling import array_of, as_array
 
 __all__: list[str] = []
 
@@ -160,7 +160,7 @@ class _Choice:
         self.number: Any = np.sum(present, axis=-1) if skips else np.full(self.outer, self.size)
         if len(rest) > 1:
             weights = np.where(present, self._weights(detached(rest[1])), 0)
-            weights = taken.bind(weights, self.order, axis=len(outer))
+            weights = taken(weights, self.order, len(outer))
             place = weighted_positions.bind(weights, detached(q), function=function, method=method)
             place = np.where(np.isnan(place), 0, place)
         else:
@@ -182,10 +182,10 @@ class _Choice:
 
     def _at(self, rank: Any) -> Any:
         """Return where the elements of that rank are."""
-        return taken.bind(self.order, rank, axis=len(self.outer))
+        return taken(self.order, rank, len(self.outer))
 
     def _take(self, x: Any, places: Any) -> Any:
-        return taken.bind(split(x, self.axes), places, axis=len(self.outer))
+        return taken(split(x, self.axes), places, len(self.outer))
 
     def mix(self, x: Any) -> Any:
         """Return the elements of `x` that are taken, in their shares."""
@@ -200,7 +200,7 @@ class _Choice:
         share = self.share.astype(_real(dtype_of(t)))
         t = np.concatenate([(1 - share) * t, share * t], axis=-1)
         places = np.concatenate([self.at_low, self.at_high], axis=-1)
-        made = put_back.bind(t, places, axis=len(self.outer), size=self.size, unique=False)
+        made = put_back(t, places, len(self.outer), self.size)
         return unsplit(made, self.axes, self.shape)
 
     def slope(self, a: Any) -> Any:
@@ -262,7 +262,8 @@ def _rules(made, settings):
         params = {"axis": axis, "method": method, "keepdims": keepdims}
         a, *rest = args
         size = count_examples(args, batched)
-        if not size or (rest and batched[1]):  # without examples NumPy takes no quantiles
+        # Without elements NumPy takes no quantiles, or puts their axis elsewhere.
+        if 0 in (size, *shape_of(a)) or (rest and batched[1]):
             return loop(made.bind, args, batched, params)
         ndim = len(shape_of(a)) - batched[0]
         params["axis"] = shift(axis, ndim)

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.batch import count_examples, full_batch, loop, ndim_of, shift
+from funcgrad.core.batch import count_examples, full_batch, loop, ndim_of, shift, try_one
 from funcgrad.core.primitive import Primitive, store
-from funcgrad.core.zero import dtype_of, shape_of
+from funcgrad.core.zero import dtype_of, selected, shape_of
 
 __all__ = [
     "NOT_GIVEN",
@@ -90,7 +90,7 @@ def count(where: Any, shape: tuple[int, ...], axis: Any) -> Any:
 
 def select(where: Any, x: Any) -> Any:
     """Return `x` where the mask is true, and 0 elsewhere."""
-    return x if where is True else np.where(where, x, 0)
+    return x if where is True else selected(where, x)
 
 
 def cast(x: Any, dtype: Any) -> Any:
@@ -153,7 +153,9 @@ def batch_reduction(made: Primitive) -> None:
     """Give a reduction its batching rule: the axes move on by one."""
 
     def reduction_batch(args: Any, batched: Any, **params: Any) -> Any:
-        if len(args) > 2 and batched[2]:  # NumPy takes one starting value for all
+        widest = max(map(ndim_of, args[:2], batched[:2]))
+        # NumPy takes one starting value for all, and no mask that is wider than the array.
+        if (len(args) > 2 and batched[2]) or widest > ndim_of(args[0], batched[0]):
             return loop(made.bind, args, batched, params)
         args = list(args)
         size = count_examples(args, batched)
@@ -162,9 +164,13 @@ def batch_reduction(made: Primitive) -> None:
         if len(args) > 1 and batched[1]:
             mask, lack = args[1], ndim - ndim_of(args[1], True)
             args[1] = np.reshape(mask, (size, *(1,) * lack, *shape_of(mask)[1:]))
-        # NumPy lets axis=0 pass for a scalar.
         axis = params.pop("axis")
-        axis = () if ndim == 0 else shift(axis, ndim)
+        if ndim == 0:  # of which some functions let axis=0 pass
+            if axis is not None:
+                try_one(made, args, [True, *batched[1:]], {"axis": axis, **params})
+            axis = ()
+        else:
+            axis = shift(axis, ndim)
         return made.bind(*args, axis=axis, **params)
 
     made.def_batch(reduction_batch)

@@ -16,8 +16,8 @@ import numpy as np
 
 from funcgrad.core.level import TracerBase
 from funcgrad.core.primitive import Sample, primitive
-from funcgrad.core.zero import dtype_of, shape_of, zero_wins
-from funcgrad.rules.cumulative import exclusive_product
+from funcgrad.core.zero import dtype_of, selected, shape_of, zero_wins
+from funcgrad.rules.cumulative import exclusive_product, is_tame
 from funcgrad.rules.reducing import (
     NOT_GIVEN,
     axes_of,
@@ -284,8 +284,12 @@ def reduce_prod_jvp(primals, tangents, out, *, axis, dtype, keepdims):
 def reduce_prod_vjp(primals, out, *, axis, dtype, keepdims):
     a, where, initial = parts(primals)
     kept = kept_shape(shape_of(a), axis, keepdims)
+    # Then a quotient is as good, and takes a quarter of the time.
+    tame = len(primals) == 1 and dtype is None and dtype_of(a).kind == "f" and is_tame(a, out)
 
     def reduce_prod_pullback(out_bar):
+        if tame:
+            return lift(out_bar * out, kept) / a
         t = lift(out_bar if initial is None else out_bar * initial, kept)
         return select(where, zero_wins(t * _other_factors(a, where, axis, dtype), t))
 
@@ -320,7 +324,7 @@ def _share_vjp(primals, out, axis, keepdims, hits):
 
     def extreme_pullback(out_bar):
         share = cast(ratio(lift(out_bar, kept), number), dtype)
-        return np.where(hit, share, 0)
+        return selected(hit, share)
 
     def extreme_pullback_initial(out_bar):
         return np.sum(np.where(start, ratio(lift(out_bar, kept), number), 0))

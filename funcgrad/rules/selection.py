@@ -16,19 +16,20 @@ import numpy as np
 from funcgrad.core.batch import broadcasting
 from funcgrad.core.level import TracerBase, concrete, detached
 from funcgrad.core.primitive import Sample, overrides, primitive, store
-from funcgrad.core.zero import dtype_of, shape_of
+from funcgrad.core.zero import dtype_of, selected, shape_of
 from funcgrad.errors import MissingRuleError, user_line
-from funcgrad.rules.indexing import joined, refuse_traced
-from funcgrad.rules.spelling import holds_tracer, refuse_batched, stand_in
+from funcgrad.rules.indexing import refuse_traced
+from funcgrad.rules.spelling import holds_tracer, joined, refuse_batched, stand_in
 
 __all__: list[str] = []
 
 _MISSING: Any = object()
+_NUMBERS = (int, float)
 
 
 def _only(mask: Any, t: Any) -> Any:
     """Return `t` where `mask` is true and 0 elsewhere, as a number if both are numbers."""
-    chosen = np.where(mask, t, 0)
+    chosen = selected(mask, t)
     return chosen if shape_of(chosen) else chosen[()]
 
 
@@ -47,7 +48,11 @@ def where_jvp(primals, tangents, out):
     _, x_dot, y_dot = tangents
     if x_dot is None and y_dot is None:
         return None
-    return np.where(_truth(condition), 0 if x_dot is None else x_dot, 0 if y_dot is None else y_dot)
+    if y_dot is None:
+        return _only(_truth(condition), x_dot)
+    if x_dot is None:
+        return _only(np.logical_not(_truth(condition)), y_dot)
+    return np.where(_truth(condition), x_dot, y_dot)
 
 
 @where.def_vjp
@@ -58,8 +63,7 @@ def where_vjp(primals, out):
         return _only(condition, out_bar)
 
     def where_pullback_y(out_bar):
-        chosen = np.where(condition, 0, out_bar)
-        return chosen if shape_of(chosen) else chosen[()]
+        return _only(np.logical_not(condition), out_bar)
 
     return None, where_pullback_x, where_pullback_y
 
@@ -122,6 +126,8 @@ def _at_upper(a, a_min, a_max):
 
 
 def _inside(a, a_min, a_max):
+    if type(a_min) in _NUMBERS and type(a_max) in _NUMBERS and a_min < a_max:  # the usual case
+        return np.logical_not(np.logical_or(np.less_equal(a, a_min), np.greater_equal(a, a_max)))
     return np.logical_not(np.logical_or(_at_lower(a, a_min), _at_upper(a, a_min, a_max)))
 
 

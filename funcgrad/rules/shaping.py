@@ -8,17 +8,17 @@ refused by assignment. A permutation of axes, however NumPy spells it, is a `tra
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
 
-from funcgrad.core.batch import shift
-from funcgrad.core.level import concrete
+from funcgrad.core.batch import shift, try_one
 from funcgrad.core.primitive import Sample, overrides, primitive
 from funcgrad.core.zero import shape_of
 from funcgrad.rules.casting import same
 from funcgrad.rules.families import linear
-from funcgrad.rules.spelling import array_of, axis_order, stand_in
+from funcgrad.rules.spelling import array_of, axis_order, order_a, prototype, stand_in
 
 __all__: list[str] = []
 
@@ -29,18 +29,8 @@ __all__: list[str] = []
 def reshape_args(args, params):
     """Say C or F where NumPy looks at the memory of the array."""
     if params["order"] == "A":
-        params["order"] = _order_a(_memory_of(args[0]))
+        params["order"] = order_a(args[0])
     return args, params
-
-
-def _memory_of(x: Any) -> Any:
-    """Return the plain array at the bottom, or None if it is laid out for many examples."""
-    value = concrete(x)
-    return value if shape_of(value) == shape_of(x) else None
-
-
-def _order_a(value: Any) -> str:
-    return "F" if isinstance(value, np.ndarray) and value.flags.fnc else "C"
 
 
 @primitive(linear, overrides=np.reshape, canonical=reshape_args, may_alias=True)
@@ -108,11 +98,9 @@ def ravel_args(args, params):
     (a,) = args
     order = params["order"]
     if order == "A":
-        return args, {"order": _order_a(_memory_of(a))}
+        return args, {"order": order_a(a)}
     if order == "K":
-        value = _memory_of(a)
-        axes = None if value is None else _memory_order(value)
-        return (a if axes is None else np.transpose(a, axes),), {"order": "C"}
+        return (np.transpose(a, _memory_order(prototype(a))),), {"order": "C"}
     return args, params
 
 
@@ -189,6 +177,8 @@ def squeeze_batch(args, batched, *, axis):
     _, *shape = shape_of(a)
     if axis is None:
         axis = tuple(i for i, n in enumerate(shape) if n == 1)
+    if not shape:
+        try_one(squeeze, args, batched, {"axis": axis})
     return squeeze.bind(a, axis=shift(axis, len(shape)) if shape else ())
 
 
@@ -218,7 +208,7 @@ def expand_dims_vjp(primals, out, *, axis):
 def expand_dims_batch(args, batched, *, axis):
     (a,) = args
     added = len(axis) if isinstance(axis, list | tuple) else 1
-    axis = tuple(axis) if isinstance(axis, list) else axis
+    axis = tuple(axis) if isinstance(axis, list | tuple) else operator.index(axis)
     return expand_dims.bind(a, axis=shift(axis, len(shape_of(a)) - 1 + added))
 
 

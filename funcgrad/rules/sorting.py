@@ -1,8 +1,7 @@
 """Sorting: a permutation that depends on the values, and is constant between them.
 
 Equal elements keep their order (the permutation is the stable one), so each has a place of its
-own and the derivative follows it there. `taken` and `put_back` take elements by an array of places
-beside them, and put them back: unlike an index, those places may differ from example to example.
+own and the derivative follows it there.
 """
 
 from __future__ import annotations
@@ -11,123 +10,15 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from funcgrad.core.batch import along, broadcasting, count_examples, full_batch, loop, shift
+from funcgrad.core.dispatch import of_shapes
 from funcgrad.core.level import concrete, detached
 from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.rules.families import linear
-from funcgrad.rules.matmul import as_array
-from funcgrad.rules.spelling import array_of
+from funcgrad.rules.gathering import gather, put_back, taken
+from funcgrad.rules.spelling import array_of, as_array
 
-__all__ = ["pick", "put_back", "stable_order", "taken", "unpick"]
-
-# Elements by their places
-
-
-@primitive()
-def taken(x, places, *, axis):
-    """Elements of `x` along `axis`, counted from 0; the other axes broadcast."""
-    return np.take_along_axis(x, places, axis)
-
-
-@taken.def_jvp
-def taken_jvp(primals, tangents, out, *, axis):
-    x_dot, _ = tangents
-    return None if x_dot is None else taken.bind(x_dot, primals[1], axis=axis)
-
-
-@taken.def_vjp
-def taken_vjp(primals, out, *, axis):
-    x, places = primals
-    size = shape_of(x)[axis]
-
-    def taken_pullback(out_bar):
-        return put_back.bind(out_bar, places, axis=axis, size=size, unique=False)
-
-    return taken_pullback, None
-
-
-@taken.def_batch
-def taken_batch(args, batched, *, axis):
-    x, places = (
-        arg if is_batched else np.expand_dims(arg, 0)
-        for arg, is_batched in zip(args, batched, strict=True)
-    )
-    return taken.bind(x, places, axis=axis + 1)
-
-
-@taken.def_samples
-def taken_samples(rng):
-    x = rng.normal(size=(3, 4))
-    yield Sample(x, np.array([[0, 0], [3, 1], [1, 2]]), fun=taken, axis=1)
-    yield Sample(x, np.array([[2, 0, 2, 1]]), fun=taken, axis=0)
-    yield Sample(x[:1], np.array([[0, 3], [1, 1]]), fun=taken, axis=1)
-    yield Sample(x, np.zeros((3, 0), int), fun=taken, axis=1)
-
-
-@primitive()
-def put_back(t, places, *, axis, size, unique):
-    """Zeros of length `size` along `axis` with `t` added at `places`; `unique` if none is twice."""
-    shape = list(np.broadcast_shapes(np.shape(t), np.shape(places)))
-    t, places = np.broadcast_to(t, shape), np.broadcast_to(places, shape)
-    shape[axis] = size
-    out = np.zeros(shape, t.dtype)
-    if unique:
-        np.put_along_axis(out, places, t, axis)
-        return out
-    # add.at has a fast loop for one axis only.
-    rows = np.moveaxis(out, axis, -1)
-    t, places = np.moveaxis(t, axis, -1), np.moveaxis(places, axis, -1)
-    starts = np.arange(0, out.size, size or 1).reshape(*rows.shape[:-1], 1) if out.size else 0
-    flat = np.zeros(out.size, t.dtype)
-    np.add.at(flat, (places + starts).reshape(-1), t.reshape(-1))
-    rows[...] = flat.reshape(rows.shape)
-    return out
-
-
-@put_back.def_jvp
-def put_back_jvp(primals, tangents, out, **params):
-    t_dot, _ = tangents
-    return None if t_dot is None else put_back.bind(t_dot, primals[1], **params)
-
-
-@put_back.def_vjp
-def put_back_vjp(primals, out, *, axis, size, unique):
-    places = primals[1]
-
-    def put_back_pullback(out_bar):
-        return taken.bind(out_bar, places, axis=axis)
-
-    return put_back_pullback, None
-
-
-@put_back.def_batch
-def put_back_batch(args, batched, *, axis, **params):
-    count = count_examples(args, batched)
-    t, places = (full_batch(*arg, count) for arg in zip(args, batched, strict=True))
-    return put_back.bind(t, places, axis=axis + 1, **params)
-
-
-@put_back.def_samples
-def put_back_samples(rng):
-    t = rng.normal(size=(2, 3))
-    once, twice = np.array([[4, 0, 1], [2, 3, 0]]), np.array([[1, 0, 1], [1, 1, 1]])
-    yield Sample(t, once, fun=put_back, axis=1, size=5, unique=True)
-    yield Sample(t, twice, fun=put_back, axis=1, size=2, unique=False)
-    yield Sample(t, twice, fun=put_back, axis=0, size=3, unique=False)
-    yield Sample(t[:, :0], once[:, :0], fun=put_back, axis=1, size=2, unique=False)
-
-
-def pick(x, places):
-    """Return the elements of a sequence at `places`, an array of any shape."""
-    found = taken.bind(x, np.reshape(places, -1), axis=0)
-    return np.reshape(found, shape_of(places))
-
-
-def unpick(t, places, size):
-    """Add `t` up at `places` in a sequence of length `size`: the transpose of `pick`."""
-    t, places = np.reshape(t, -1), np.reshape(places, -1)
-    return put_back.bind(t, places, axis=0, size=size, unique=False)
-
+__all__ = ["stable_order"]
 
 # Permutations: they have no derivative
 
@@ -243,7 +134,7 @@ def _moves(made, places_of):
     @made.def_jvp
     def moved_jvp(primals, tangents, out, *, axis, **params):
         places = places_of(primals[0], out, axis, **params)
-        return taken.bind(tangents[0], places, axis=axis)
+        return taken(tangents[0], places, axis)
 
     @made.def_vjp
     def moved_vjp(primals, out, *, axis, **params):
@@ -252,7 +143,7 @@ def _moves(made, places_of):
         places = places_of(a, out, axis, **params)
 
         def moved_pullback(out_bar):
-            return put_back.bind(out_bar, places, axis=axis, size=size, unique=True)
+            return put_back(out_bar, places, axis, size, unique=True)
 
         return moved_pullback
 
@@ -299,11 +190,11 @@ def _partitioned_places(a, out, axis, *, kth, kind, order):
     """
     a, out = detached(a), detached(out)
     places = np.argpartition(a, kth, axis=axis, kind=kind)
-    if np.all(concrete(np.equal(taken.bind(a, places, axis=axis), out))):
+    if np.all(concrete(np.equal(taken(a, places, axis), out))):
         return places
     origin = stable_order.bind(a, axis=axis)
     rank = np.argsort(stable_order.bind(out, axis=axis), axis=axis)
-    return taken.bind(origin, rank, axis=axis)
+    return taken(origin, rank, axis)
 
 
 _moves(partition, _partitioned_places)
@@ -323,8 +214,9 @@ def partition_samples(rng):
 
 @primitive(linear)
 def complex_of(x):
-    """Numbers as complex ones, in double precision unless there is more."""
-    return np.asarray(x).astype("G" if np.asarray(x).dtype.char == "g" else "D")
+    """Numbers as complex ones, of the precision that `numpy.sort_complex` gives them."""
+    char = np.asarray(x).dtype.char
+    return np.asarray(x).astype("F" if char in "bhBH" else "G" if char == "g" else "D")
 
 
 @complex_of.def_vjp
@@ -367,7 +259,9 @@ searchsorted.not_differentiable("positions are piecewise constant")
 def _traced_searchsorted(a, v, side="left", sorter=None):
     a = array_of(a)
     if sorter is not None:
-        a, sorter = pick(a, array_of(sorter)), None
+        if len(shape_of(a)) != 1 or np.shape(sorter) != shape_of(a):
+            of_shapes(np.searchsorted, a, v, side, sorter)  # raises
+        a, sorter = gather.bind(a, array_of(sorter)), None
     return searchsorted.bind(a, array_of(v), side=side, sorter=sorter)
 
 

@@ -11,11 +11,22 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.level import TracerBase, traced_here
-from funcgrad.core.zero import dtype_of
+from funcgrad.core.level import TracerBase, concrete, traced_here
+from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import DtypeError, ShapeError, describe, user_line
 
-__all__ = ["array_of", "axis_order", "holds_tracer", "refuse_batched", "stand_in"]
+__all__ = [
+    "array_of",
+    "as_array",
+    "as_arrays",
+    "axis_order",
+    "holds_tracer",
+    "joined",
+    "order_a",
+    "prototype",
+    "refuse_batched",
+    "stand_in",
+]
 
 _NESTED = (list, tuple)
 
@@ -27,6 +38,11 @@ def holds_tracer(value: Any) -> bool:
     if isinstance(value, _NESTED):
         return any(holds_tracer(item) for item in value if isinstance(item, (TracerBase, *_NESTED)))
     return False
+
+
+# Three ways to make an array of what a caller may write as one. They differ in what stays as it is:
+# with `array_of` nothing but arrays, with `as_array` Python numbers too, which take the dtype of
+# the other operand, and with `joined` all that NumPy can take from there: lists without tracers.
 
 
 def array_of(value: Any) -> Any:
@@ -46,18 +62,56 @@ def array_of(value: Any) -> Any:
     return np.stack(parts)
 
 
+def as_array(value: Any) -> Any:
+    """Return `value` if it is an array or a Python number, else what `array_of` makes of it."""
+    if hasattr(value, "shape") or isinstance(value, int | float | complex):
+        return value
+    return array_of(value)
+
+
+def as_arrays(args: Any, params: Any) -> Any:
+    """Make arrays of nested lists: the `canonical` of functions that have no more to it."""
+    return tuple(map(as_array, args)), params
+
+
+def joined(value: Any) -> Any:
+    """Return `value`, with a list that holds traced values turned into an array."""
+    return array_of(value) if isinstance(value, _NESTED) and holds_tracer(value) else value
+
+
+def prototype(value: Any) -> Any:
+    """Return a plain array, or scalar, like one example: its shape, dtype and order in memory."""
+    if not isinstance(value, TracerBase):
+        return value
+    plain, shape = concrete(value), shape_of(value)
+    lead = len(shape_of(plain)) - len(shape)  # axes of examples
+    if 0 in shape_of(plain)[:lead]:
+        return np.empty(shape, dtype_of(value))[()]
+    return plain[(0,) * lead] if lead else plain
+
+
+def order_a(value: Any) -> str:
+    """Return which order "A" is for an array, or for one example."""
+    plain = prototype(value)
+    return "F" if isinstance(plain, np.ndarray) and plain.flags.fnc else "C"
+
+
 def stand_in(shape: tuple[int, ...]) -> Any:
     """Return an array of `shape` that takes no memory, to ask NumPy what it would do."""
     return np.broadcast_to(np.False_, shape)
 
 
-def refuse_batched(value: Any, what: str) -> None:
+def refuse_batched(
+    value: Any,
+    what: str,
+    fix: str = "keep all elements, and use np.where(mask, x, 0), or where=mask in a reduction",
+) -> None:
     """Raise if `value` differs from example to example, and with it the shape of the result."""
     if isinstance(value, TracerBase):
         raise ShapeError(
             f"{what}, which may differ from example to example",
             where=f"{user_line()}; {traced_here(value)}",
-            fix="keep all elements, and use np.where(mask, x, 0), or where=mask in a reduction",
+            fix=fix,
         )
 
 

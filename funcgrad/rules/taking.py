@@ -12,8 +12,8 @@ from funcgrad.core.primitive import Sample, overrides, primitive, store
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.rules.families import linear
 from funcgrad.rules.gathering import read_at
-from funcgrad.rules.indexing import joined, refuse_traced, scatter_add
-from funcgrad.rules.spelling import holds_tracer
+from funcgrad.rules.indexing import refuse_traced, scatter_add
+from funcgrad.rules.spelling import holds_tracer, joined
 
 __all__: list[str] = []
 

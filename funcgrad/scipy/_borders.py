@@ -8,19 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from funcgrad.core.level import TracerBase
 from funcgrad.core.zero import shape_of
 from funcgrad.errors import MissingRuleError, user_line
 from funcgrad.rules.convolution import window
 
 __all__ = [
     "along",
-    "array_of",
     "axes_of",
     "check_output",
     "each",
     "extended",
-    "is_traced",
     "mean",
 ]
 
@@ -71,14 +68,6 @@ def axes_of(axes: Any, x: Any) -> tuple[int, ...]:
     ndim = len(shape_of(x))
     found: tuple[int, ...] = normalize_axis_tuple(range(ndim) if axes is None else axes, ndim)
     return found
-
-
-def array_of(x: Any) -> Any:
-    return x if isinstance(x, TracerBase) else np.asarray(x)
-
-
-def is_traced(*args: Any) -> bool:
-    return any(isinstance(arg, TracerBase) for arg in args)
 
 
 def check_output(output: Any, name: str, kwargs: dict[str, Any] | None = None) -> None:

@@ -13,18 +13,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import ndimage
 
-from funcgrad.core.level import TracerBase
 from funcgrad.core.zero import shape_of
 from funcgrad.errors import ArgumentError, user_line
 from funcgrad.rules.scipy import convolving
+from funcgrad.rules.scipy.adopt import in_place_of
+from funcgrad.rules.spelling import array_of, holds_tracer
 from funcgrad.scipy._borders import (
     along,
-    array_of,
     axes_of,
     check_output,
     each,
     extended,
-    is_traced,
     mean,
 )
 from funcgrad.scipy._twin import twin
@@ -32,6 +31,7 @@ from funcgrad.scipy._twin import twin
 __all__ = ["convolve", "correlate", "gaussian_filter", "uniform_filter"]
 
 
+@in_place_of(ndimage.gaussian_filter)
 def gaussian_filter(
     input: ArrayLike,
     sigma: float | Sequence[float],
@@ -79,12 +79,8 @@ def gaussian_filter(
     array([[1., 1.],
            [1., 1.]])
     """
-    if not is_traced(input, sigma):
-        return ndimage.gaussian_filter(
-            input, sigma, order, output, mode, cval, truncate, radius=radius, axes=axes
-        )
     check_output(output, "gaussian_filter")
-    if isinstance(sigma, TracerBase):
+    if holds_tracer(sigma):
         raise ArgumentError(
             "sigma of a Gaussian filter decides how many pixels it covers, and cannot be traced",
             where=user_line(),
@@ -112,9 +108,10 @@ def gaussian_filter(
                 x = along(x, weights, axis, how, cval, reach)
         return x
 
-    return twin.bind(input, value=value, formula=formula)
+    return twin.bind(array_of(input), value=value, formula=formula)
 
 
+@in_place_of(ndimage.uniform_filter)
 def uniform_filter(
     input: ArrayLike,
     size: int | Sequence[int] = 3,
@@ -151,8 +148,6 @@ def uniform_filter(
     array([[0.25, 0.25],
            [0.25, 0.25]])
     """
-    if not is_traced(input):
-        return ndimage.uniform_filter(input, size, output, mode, cval, origin, axes=axes)
     check_output(output, "uniform_filter")
 
     def value(x: Any) -> Any:
@@ -166,9 +161,10 @@ def uniform_filter(
                 x = mean(x, size=int(count), axis=axis, mode=how, cval=cval, origin=moved)
         return x
 
-    return twin.bind(input, value=value, formula=formula)
+    return twin.bind(array_of(input), value=value, formula=formula)
 
 
+@in_place_of(ndimage.correlate)
 def correlate(
     input: ArrayLike,
     weights: ArrayLike,
@@ -206,8 +202,6 @@ def correlate(
            [3., 4., 5.],
            [6., 7., 8.]])
     """
-    if not is_traced(input, weights):
-        return ndimage.correlate(input, weights, output, mode, cval, origin, **kwargs)
     check_output(output, "correlate", kwargs)
 
     def value(x: Any, w: Any) -> Any:
@@ -221,6 +215,7 @@ def correlate(
     return twin.bind(array_of(input), array_of(weights), value=value, formula=formula)
 
 
+@in_place_of(ndimage.convolve)
 def convolve(
     input: ArrayLike,
     weights: ArrayLike,
@@ -254,8 +249,6 @@ def convolve(
            [5., 4., 3.],
            [2., 1., 0.]])
     """
-    if not is_traced(input, weights):
-        return ndimage.convolve(input, weights, output, mode, cval, origin, **kwargs)
     check_output(output, "convolve", kwargs)
 
     def value(x: Any, w: Any) -> Any:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 from scipy import integrate
 
-from funcgrad.core.level import TracerBase
+from funcgrad.rules.scipy.adopt import is_traced
+from funcgrad.rules.spelling import array_of
 from funcgrad.scipy import _samples
 from funcgrad.scipy._twin import twin
 
@@ -39,8 +39,7 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: Any = 1.0, axis: int
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import funcgrad as fg
+    >>>     >>> import funcgrad as fg
     >>> from funcgrad.scipy.integrate import trapezoid
     >>> fg.grad(trapezoid)(np.zeros(4))
     array([0.5, 1. , 1. , 0.5])
@@ -62,8 +61,7 @@ def simpson(y: ArrayLike, x: ArrayLike | None = None, *, dx: Any = 1.0, axis: in
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import funcgrad as fg
+    >>>     >>> import funcgrad as fg
     >>> from funcgrad.scipy.integrate import simpson
     >>> 3 * fg.grad(simpson)(np.zeros(5))
     array([1., 4., 2., 4., 1.])
@@ -93,8 +91,7 @@ def cumulative_trapezoid(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import funcgrad as fg
+    >>>     >>> import funcgrad as fg
     >>> from funcgrad.scipy.integrate import cumulative_trapezoid
     >>> fg.grad(lambda y: np.sum(cumulative_trapezoid(y)))(np.zeros(3))
     array([1. , 1.5, 0.5])
@@ -125,8 +122,7 @@ def cumulative_simpson(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import funcgrad as fg
+    >>>     >>> import funcgrad as fg
     >>> from funcgrad.scipy.integrate import cumulative_simpson
     >>> 12 * fg.grad(lambda y: cumulative_simpson(y)[0])(np.zeros(3))
     array([ 5.,  8., -1.])
@@ -137,17 +133,19 @@ def cumulative_simpson(
 def _of_samples(name: str, y: Any, x: Any, dx: Any, axis: int, **options: Any) -> Any:
     """Call a rule for samples: SciPy's for the value, ours for derivatives."""
     theirs, ours = getattr(integrate, name), getattr(_samples, name)
-    if not any(isinstance(value, TracerBase) for value in (y, x, dx)):
+    if not is_traced(y, x, dx, *options.values()):
         return theirs(y, x=x, dx=dx, axis=axis, **options)
 
-    def value(*arrays: Any) -> Any:
-        return theirs(arrays[0], **{place: arrays[1]}, axis=axis, **options)
-
-    def formula(*arrays: Any) -> Any:
-        return ours(arrays[0], **{place: arrays[1]}, axis=axis, **options)
-
     place = "dx" if x is None else "x"
-    arrays = [
-        a if isinstance(a, TracerBase) else np.asarray(a) for a in (y, dx if x is None else x)
-    ]
-    return twin.bind(*arrays, value=value, formula=formula)
+    # A number that is not traced stays one, and so decides no dtype.
+    is_number = x is None and isinstance(dx, int | float)
+    fixed = {"axis": axis, **options, **({"dx": dx} if is_number else {})}
+
+    def value(y: Any, *more: Any) -> Any:
+        return theirs(y, **dict(zip((place,), more, strict=False)), **fixed)
+
+    def formula(y: Any, *more: Any) -> Any:
+        return ours(y, **dict(zip((place,), more, strict=False)), **fixed)
+
+    more = () if is_number else (array_of(dx if x is None else x),)
+    return twin.bind(array_of(y), *more, value=value, formula=formula)

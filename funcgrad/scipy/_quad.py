@@ -73,16 +73,18 @@ def integral_vjp(primals: Any, out: Any, *, func: Any, options: Any) -> Any:
     a, b, *leaves = primals
 
     def integral_pullback_a(out_bars: Any) -> Any:
-        return -_value(func, a, leaves) * out_bars[0]
+        return None if out_bars[0] is None else -_value(func, a, leaves) * out_bars[0]
 
     def integral_pullback_b(out_bars: Any) -> Any:
-        return _value(func, b, leaves) * out_bars[0]
+        return None if out_bars[0] is None else _value(func, b, leaves) * out_bars[0]
 
     def pullback_to(k: int) -> Any:
         shape = shape_of(leaves[k])
 
         def integral_pullback(out_bars: Any) -> Any:
             """Integrate the derivative in each element."""
+            if out_bars[0] is None:  # only the error, which carries no derivative
+                return None
             parts = [
                 integral.bind(
                     a,

@@ -9,16 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import integrate
 
 from funcgrad import tree
+from funcgrad.core.alternatives import INSTEAD, offer
+from funcgrad.core.dispatch import missing
 from funcgrad.core.level import TracerBase, is_tracing
+from funcgrad.core.namespace import standing_in
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import ArgumentError, DtypeError, MissingRuleError, user_line
+from funcgrad.rules.scipy.adopt import is_traced, plain_only
+from funcgrad.rules.spelling import array_of
 from funcgrad.scipy import _dopri, _quad
 from funcgrad.scipy._odeint import solution
 from funcgrad.scipy._of_samples import (
@@ -172,7 +177,7 @@ def odeint(
         )
     if not isinstance(args, tuple):
         args = (args,)
-    traced = any(isinstance(x, TracerBase) for x in (y0, t, *tree.leaves(args)))
+    traced = is_traced(y0, t, *tree.leaves(args))
     if adjoint == "continuous" and not traced:
         return integrate.odeint(
             guarded(func, "odeint") if is_tracing() else func,
@@ -202,8 +207,7 @@ def odeint(
 
 def _vector(x: Any, name: str) -> Any:
     """Return `x` as a vector, as SciPy takes it."""
-    if not isinstance(x, TracerBase):
-        x = np.asarray(x)
+    x = array_of(x)
     if dtype_of(x).kind == "c":
         raise DtypeError(
             f"{name} of odeint is complex, which SciPy does not integrate",
@@ -272,21 +276,15 @@ def solve_ivp(*args: Any, **kwargs: Any) -> Any:
     >>> float(solve_ivp(lambda t, y: -y, (0.0, 1.0), [1.0]).y[0, -1].round(2))
     0.37
     """
-    if any(isinstance(leaf, TracerBase) for leaf in tree.leaves((args, kwargs))):
-        _refuse_ivp()
+    given = tree.leaves((args, kwargs))
+    if is_traced(*given):
+        instead = "use odeint: funcgrad.scipy.integrate.odeint(func, y0, t, args, tfirst=True)"
+        raise missing("scipy.integrate.solve_ivp", given, instead)
     if not is_tracing():
         return integrate.solve_ivp(*args, **kwargs)
     if args:
         args = (guarded(args[0], "solve_ivp"), *args[1:])
     return integrate.solve_ivp(*args, **kwargs)
-
-
-def _refuse_ivp() -> NoReturn:
-    raise MissingRuleError(
-        "scipy.integrate.solve_ivp has no rule for traced values",
-        where=user_line(),
-        fix="use funcgrad.scipy.integrate.odeint(func, y0, t, args, tfirst=True)",
-    )
 
 
 # Functions
@@ -309,9 +307,9 @@ def quad(
         arguments, not in its closure.
     a, b : float
         The ends, perhaps infinite; differentiable where they are finite.
-    args : tuple
-        Further arguments of `func`: numbers and arrays, which are differentiable, or anything
-        else.
+    args : tuple of pytree
+        Further arguments of `func`: numbers and arrays, which are differentiable, also in dicts
+        and lists, or anything else.
     full_output : int
         Return details as well. Cannot be asked for if something is traced.
     **options
@@ -348,9 +346,10 @@ def quad(
     """
     if not isinstance(args, tuple):
         args = (args,)
-    traced = [k for k, arg in enumerate(args) if isinstance(arg, TracerBase)]
-    ends = isinstance(a, TracerBase) or isinstance(b, TracerBase)
-    if not ends and not traced:
+    leaves, treedef = tree.flatten(args)
+    places = [k for k, leaf in enumerate(leaves) if isinstance(leaf, TracerBase)]
+    ends = is_traced(a, b)
+    if not ends and not places:
         if is_tracing():
             func = guarded(func, "quad")
         return integrate.quad(func, a, b, args, full_output, **options)
@@ -366,28 +365,38 @@ def quad(
                 where=user_line(),
                 fix=f"leave {name} away",
             )
-    fixed = [None if k in traced else arg for k, arg in enumerate(args)]
-    integrand = partial(_integrand, func=func, fixed=fixed, traced=traced)
-    return _quad.integral.bind(a, b, *(args[k] for k in traced), func=integrand, options=options)
+    traced = [leaves[k] for k in places]
+    integrand = partial(_integrand, func=func, leaves=leaves, places=places, treedef=treedef)
+    return _quad.integral.bind(a, b, *traced, func=integrand, options=options)
 
 
-def _integrand(x: Any, *leaves: Any, func: Any, fixed: Any, traced: Any) -> Any:
-    every = list(fixed)
-    for k, leaf in zip(traced, leaves, strict=True):
+def _integrand(x: Any, *traced: Any, func: Any, leaves: Any, places: Any, treedef: Any) -> Any:
+    every = list(leaves)
+    for k, leaf in zip(places, traced, strict=True):
         every[k] = leaf
-    if any(isinstance(value, TracerBase) for value in (x, *leaves)):
-        return func(x, *every)
-    return guarded(func, "quad")(x, *every)
+    args = tree.unflatten(treedef, every)
+    if any(isinstance(value, TracerBase) for value in (x, *traced)):
+        return func(x, *args)
+    return guarded(func, "quad")(x, *args)
 
 
-def __getattr__(name: str) -> Any:
-    if name.startswith("__"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        return getattr(integrate, name)
-    except AttributeError as error:
-        raise AttributeError(str(error).replace("'scipy.integrate'", repr(__name__))) from None
+# Functions without a rule -> what to write instead.
+_INSTEAD = {
+    "cubature": "use quad",
+    "dblquad": "use quad of a function that calls quad, each with args=",
+    "fixed_quad": "weigh the function at the points of numpy.polynomial.legendre.leggauss",
+    "newton_cotes": "use simpson",
+    "nquad": "use quad of a function that calls quad, each with args=",
+    "qmc_quad": "take the mean of the function at points of scipy.stats.qmc",
+    "quad_vec": "use quad",
+    "romb": "use simpson",
+    "solve_bvp": "use odeint, and differentiate the conditions at the boundary by the implicit "
+    "function theorem",
+    "tanhsinh": "use quad",
+    "tplquad": "use quad of a function that calls quad, each with args=",
+}
 
+offer("scipy.integrate", __all__)
+INSTEAD.update({f"scipy.integrate.{name}": instead for name, instead in _INSTEAD.items()})
 
-def __dir__() -> list[str]:
-    return sorted({*dir(integrate), *__all__})
+__getattr__, __dir__ = standing_in(__name__, integrate, __all__, plain_only)

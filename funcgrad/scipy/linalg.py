@@ -2,8 +2,8 @@
 
 SciPy's functions do not know traced values; those that are replaced here do. They compute what
 SciPy computes, by calling it, and have rules for all transforms. Options have SciPy's meaning.
-Some functions without a rule are replaced too, to say by what they could be; every other name is
-SciPy's own object.
+Every other function is SciPy's and takes plain values only; of traced ones it says what to write
+instead.
 
 Examples
 --------
@@ -34,7 +34,9 @@ from typing import Any
 
 import scipy.linalg as _linalg
 
-from funcgrad.rules.scipy.adopt import refusing
+from funcgrad.core.alternatives import INSTEAD, offer
+from funcgrad.core.namespace import standing_in
+from funcgrad.rules.scipy.adopt import plain_only
 from funcgrad.rules.scipy.linalg import (
     banded,
     decompositions,
@@ -142,6 +144,46 @@ hankel = structured.hankel.fun
 circulant = structured.circulant.fun
 companion = structured.companion.fun
 
+# Docstrings of the commonest: an example each.
+
+
+def _show(function: Any, code: str, *result: str) -> None:
+    """Add an example to the docstring of a function; ``A`` is [[2, 1], [0, 4]]."""
+    lines = ["import numpy as np", "import funcgrad as fg", "from funcgrad.scipy import linalg"]
+    if "A" in code:
+        lines.append("A = np.array([[2.0, 1.0], [0.0, 4.0]])")
+    shown = [f">>> {line}" for line in (*lines, code)]
+    function.__doc__ += "\n".join(["", "Examples", "--------", *shown, *result, ""])
+
+
+_show(cholesky, "fg.grad(lambda a: linalg.cholesky(a)[0, 0])(np.eye(1) * 4.0)", "array([[0.25]])")
+_show(det, "fg.grad(linalg.det)(A)[1]", "array([-1.,  2.])")
+_show(eigh, "fg.grad(lambda a: linalg.eigh(a)[0][1])(np.diag([1.0, 3.0]))[1]", "array([0., 1.])")
+_show(expm, "fg.jvp(linalg.expm, (np.eye(2) * 0,), (A,))[1][0]", "array([2., 1.])")
+_show(expm_frechet, "linalg.expm_frechet(np.eye(2) * 0, A)[1][0]", "array([2., 1.])")
+_show(inv, "fg.jvp(linalg.inv, (np.eye(2),), (A,))[1][0]", "array([-2., -1.])")
+_show(logm, "fg.jvp(linalg.logm, (np.eye(2),), (A,))[1][0].round(12)", "array([2., 1.])")
+_show(
+    lu_solve,
+    "fg.grad(lambda b: linalg.lu_solve(linalg.lu_factor(A), b)[1])(np.ones(2))",
+    "array([0.  , 0.25])",
+)
+_show(norm, "fg.grad(linalg.norm)(np.array([3.0, 4.0]))", "array([0.6, 0.8])")
+_show(pinv, "fg.jvp(linalg.pinv, (np.eye(2),), (A,))[1][0].round(12)", "array([-2., -1.])")
+_show(qr, "fg.jvp(lambda x: np.abs(linalg.qr(x)[1]), (A,), (A,))[1][0]", "array([2., 1.])")
+_show(
+    solve,
+    "fg.grad(lambda b: linalg.solve(A, b)[1])(np.ones(2))",
+    "array([0.  , 0.25])",
+)
+_show(
+    solve_triangular,
+    "fg.grad(lambda b: linalg.solve_triangular(A, b)[1])(np.ones(2))",
+    "array([0.  , 0.25])",
+)
+_show(sqrtm, "fg.jvp(linalg.sqrtm, (np.eye(2),), (A,))[1][0]", "array([1. , 0.5])")
+_show(svd, "fg.grad(lambda a: linalg.svd(a)[1][0])(np.diag([1.0, 3.0]))[1]", "array([0., 1.])")
+
 # Functions without a rule -> what to write instead.
 _INSTEAD = {
     "cho_solve_banded": "use solveh_banded",
@@ -178,15 +220,7 @@ _INSTEAD = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name.startswith("__"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        found = getattr(_linalg, name)
-    except AttributeError as error:
-        raise AttributeError(str(error).replace("'scipy.linalg'", repr(__name__))) from None
-    return refusing(found, _INSTEAD[name]) if name in _INSTEAD else found
+offer("scipy.linalg", __all__)
+INSTEAD.update({f"scipy.linalg.{name}": instead for name, instead in _INSTEAD.items()})
 
-
-def __dir__() -> list[str]:
-    return sorted({*dir(_linalg), *__all__})
+__getattr__, __dir__ = standing_in(__name__, _linalg, __all__, plain_only)

@@ -15,10 +15,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import ndimage
 
+from funcgrad.core.alternatives import INSTEAD, offer
+from funcgrad.core.namespace import standing_in
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import MissingRuleError, user_line
+from funcgrad.rules.scipy.adopt import in_place_of, plain_only
 from funcgrad.rules.scipy.interpolating import sample
-from funcgrad.scipy._borders import along, array_of, check_output, is_traced, mean
+from funcgrad.rules.spelling import array_of
+from funcgrad.scipy._borders import along, check_output, mean
 from funcgrad.scipy._filters import convolve, correlate, gaussian_filter, uniform_filter
 from funcgrad.scipy._twin import twin
 
@@ -36,6 +40,7 @@ __all__ = [
 ]
 
 
+@in_place_of(ndimage.map_coordinates)
 def map_coordinates(
     input: ArrayLike,
     coordinates: ArrayLike,
@@ -91,8 +96,6 @@ def map_coordinates(
     >>> fg.grad(look)(np.array([0.5, 0.5]))
     array([3., 2.])
     """
-    if not is_traced(input, coordinates):
-        return ndimage.map_coordinates(input, coordinates, output, order, mode, cval, prefilter)
     check_output(output, "map_coordinates")
     if order not in (0, 1):
         ndimage.map_coordinates(np.zeros(1), np.zeros((1, 1)), None, order, mode)  # an error?
@@ -101,12 +104,13 @@ def map_coordinates(
             where=user_line(),
             fix="give order=1 (linear) or order=0 (nearest pixel)",
         )
-    return sample(input, coordinates, linear=order == 1, mode=mode, cval=cval)
+    return sample(array_of(input), array_of(coordinates), linear=order == 1, mode=mode, cval=cval)
 
 
 # Filters along one axis
 
 
+@in_place_of(ndimage.correlate1d)
 def correlate1d(
     input: ArrayLike,
     weights: ArrayLike,
@@ -146,8 +150,6 @@ def correlate1d(
     >>> fg.grad(total)(np.ones(3))
     array([3., 6., 9.])
     """
-    if not is_traced(input, weights):
-        return ndimage.correlate1d(input, weights, axis, output, mode, cval, origin)
     check_output(output, "correlate1d")
 
     def value(x: Any, w: Any) -> Any:
@@ -160,6 +162,7 @@ def correlate1d(
     return twin.bind(array_of(input), array_of(weights), value=value, formula=formula)
 
 
+@in_place_of(ndimage.convolve1d)
 def convolve1d(
     input: ArrayLike,
     weights: ArrayLike,
@@ -191,8 +194,6 @@ def convolve1d(
     >>> fg.grad(total)(np.ones(3))
     array([9., 6., 3.])
     """
-    if not is_traced(input, weights):
-        return ndimage.convolve1d(input, weights, axis, output, mode, cval, origin)
     check_output(output, "convolve1d")
 
     def value(x: Any, w: Any) -> Any:
@@ -204,6 +205,7 @@ def convolve1d(
     return twin.bind(array_of(input), array_of(weights), value=value, formula=formula)
 
 
+@in_place_of(ndimage.gaussian_filter1d)
 def gaussian_filter1d(
     input: ArrayLike,
     sigma: float,
@@ -246,15 +248,12 @@ def gaussian_filter1d(
     >>> fg.grad(middle)(np.zeros(3)).round(3)
     array([0.274, 0.452, 0.274])
     """
-    if not is_traced(input, sigma):
-        return ndimage.gaussian_filter1d(
-            input, sigma, axis, order, output, mode, cval, truncate, radius=radius
-        )
     return gaussian_filter(
         input, sigma, order, output, mode, cval, truncate, radius=radius, axes=(axis,)
     )
 
 
+@in_place_of(ndimage.uniform_filter1d)
 def uniform_filter1d(
     input: ArrayLike,
     size: int,
@@ -287,25 +286,44 @@ def uniform_filter1d(
     >>> fg.grad(lambda x: ndimage.uniform_filter1d(x, 2)[1])(np.zeros(3))
     array([0.5, 0.5, 0. ])
     """
-    if not is_traced(input):
-        return ndimage.uniform_filter1d(input, size, axis, output, mode, cval, origin)
     check_output(output, "uniform_filter1d")
 
     def value(x: Any) -> Any:
         return ndimage.uniform_filter1d(x, size, axis, None, mode, cval, origin)
 
     formula = partial(mean, size=size, axis=axis, mode=mode, cval=cval, origin=origin)
-    return twin.bind(input, value=value, formula=formula)
+    return twin.bind(array_of(input), value=value, formula=formula)
 
 
-def __getattr__(name: str) -> Any:
-    if name.startswith("__"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        return getattr(ndimage, name)
-    except AttributeError as error:
-        raise AttributeError(str(error).replace("'scipy.ndimage'", repr(__name__))) from None
+# Functions without a rule -> what to write instead.
+_WINDOWS = "numpy.lib.stride_tricks.sliding_window_view of the image, which numpy.pad continues"
+_INSTEAD = {
+    **dict.fromkeys(
+        ("affine_transform", "geometric_transform", "rotate", "shift", "zoom"),
+        "use map_coordinates with order=1, at the coordinates that each pixel comes from",
+    ),
+    **dict.fromkeys(
+        ("grey_dilation", "maximum_filter", "maximum_filter1d"),
+        f"use numpy.max of {_WINDOWS}",
+    ),
+    **dict.fromkeys(
+        ("grey_erosion", "minimum_filter", "minimum_filter1d"), f"use numpy.min of {_WINDOWS}"
+    ),
+    **dict.fromkeys(("median_filter", "percentile_filter"), f"use numpy.percentile of {_WINDOWS}"),
+    **dict.fromkeys(
+        ("mean", "standard_deviation", "sum", "sum_labels", "variance"),
+        "use numpy.bincount with weights",
+    ),
+    "center_of_mass": "divide the sums of image times coordinate by the sum of the image",
+    "gaussian_gradient_magnitude": "use gaussian_filter with order=1 along each axis",
+    "gaussian_laplace": "add gaussian_filter with order=2 along each axis",
+    "laplace": "add correlate1d with [1, -2, 1] along each axis",
+    "prewitt": "use correlate1d with [-1, 0, 1] along the axis and [1, 1, 1] along the others",
+    "rank_filter": f"use numpy.sort of {_WINDOWS}",
+    "sobel": "use correlate1d with [-1, 0, 1] along the axis and [1, 2, 1] along the others",
+}
 
+offer("scipy.ndimage", __all__)
+INSTEAD.update({f"scipy.ndimage.{name}": instead for name, instead in _INSTEAD.items()})
 
-def __dir__() -> list[str]:
-    return sorted({*dir(ndimage), *__all__})
+__getattr__, __dir__ = standing_in(__name__, ndimage, __all__, plain_only)

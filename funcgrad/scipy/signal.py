@@ -13,10 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import signal
 
-from funcgrad.core.level import TracerBase
+from funcgrad.core.alternatives import INSTEAD, offer
+from funcgrad.core.namespace import standing_in
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import MissingRuleError, user_line
 from funcgrad.rules.scipy import convolving, filters
+from funcgrad.rules.scipy.adopt import in_place_of, plain_only
+from funcgrad.rules.spelling import array_of
 
 # What is replaced; other names are looked up in SciPy when they are asked for.
 __all__ = [
@@ -34,6 +37,7 @@ __all__ = [
 Mode = Literal["full", "same", "valid"]
 
 
+@in_place_of(signal.convolve)
 def convolve(
     in1: ArrayLike,
     in2: ArrayLike,
@@ -73,6 +77,7 @@ def convolve(
     return convolving.convolve(in1, in2, mode, method)
 
 
+@in_place_of(signal.correlate)
 def correlate(
     in1: ArrayLike,
     in2: ArrayLike,
@@ -104,6 +109,7 @@ def correlate(
     return convolving.correlate(in1, in2, mode, method)
 
 
+@in_place_of(signal.fftconvolve)
 def fftconvolve(
     in1: ArrayLike, in2: ArrayLike, mode: Mode = "full", axes: int | tuple[int, ...] | None = None
 ) -> Any:
@@ -135,6 +141,7 @@ def fftconvolve(
     return convolving.fftconvolve(in1, in2, mode, axes)
 
 
+@in_place_of(signal.oaconvolve)
 def oaconvolve(
     in1: ArrayLike, in2: ArrayLike, mode: Mode = "full", axes: int | tuple[int, ...] | None = None
 ) -> Any:
@@ -161,6 +168,7 @@ def oaconvolve(
     return convolving.oaconvolve(in1, in2, mode, axes)
 
 
+@in_place_of(signal.convolve2d)
 def convolve2d(
     in1: ArrayLike,
     in2: ArrayLike,
@@ -195,14 +203,14 @@ def convolve2d(
     array([[9., 6.],
            [6., 4.]])
     """
-    if not _is_traced(in1, in2):
-        return signal.convolve2d(in1, in2, mode, boundary, fillvalue)
+    in1, in2 = array_of(in1), array_of(in2)
     around = [((n - 1) // 2, n // 2) for n in shape_of(in2)]
     return _with_boundary(
         convolving.convolve2d, in1, in2, mode, boundary, fillvalue, [pair[::-1] for pair in around]
     )
 
 
+@in_place_of(signal.correlate2d)
 def correlate2d(
     in1: ArrayLike,
     in2: ArrayLike,
@@ -233,8 +241,7 @@ def correlate2d(
     array([[1., 2.],
            [4., 5.]])
     """
-    if not _is_traced(in1, in2):
-        return signal.correlate2d(in1, in2, mode, boundary, fillvalue)
+    in1, in2 = array_of(in1), array_of(in2)
     around = [((n - 1) // 2, n // 2) for n in shape_of(in2)]
     return _with_boundary(convolving.correlate2d, in1, in2, mode, boundary, fillvalue, around)
 
@@ -272,6 +279,7 @@ def _with_boundary(
     return product(np.pad(in1, around, pad_mode, **options), in2, "valid")
 
 
+@in_place_of(signal.lfilter)
 def lfilter(
     b: ArrayLike, a: ArrayLike, x: ArrayLike, axis: int = -1, zi: ArrayLike | None = None
 ) -> Any:
@@ -311,8 +319,6 @@ def lfilter(
     """
     if zi is None:
         return filters.lfilter(b, a, x, axis=axis)
-    if not _is_traced(b, a, x, zi):
-        return signal.lfilter(b, a, x, axis, zi)
     raise MissingRuleError(
         "scipy.signal.lfilter with zi= has no rule for traced values",
         where=user_line(),
@@ -320,6 +326,7 @@ def lfilter(
     )
 
 
+@in_place_of(signal.detrend)
 def detrend(
     data: ArrayLike,
     axis: int = -1,
@@ -354,11 +361,10 @@ def detrend(
     >>> fg.grad(lambda x: signal.detrend(x, type="constant")[0])(np.arange(4.0))
     array([ 0.75, -0.25, -0.25, -0.25])
     """
-    if not _is_traced(data):
-        return signal.detrend(data, axis, type, bp, overwrite_data)
     return filters.detrend(data, axis, type, bp)
 
 
+@in_place_of(signal.hilbert)
 def hilbert(x: ArrayLike, N: int | None = None, axis: int = -1) -> Any:
     """Compute the analytic signal of a real one along an axis, as `scipy.signal.hilbert`.
 
@@ -388,18 +394,37 @@ def hilbert(x: ArrayLike, N: int | None = None, axis: int = -1) -> Any:
     return filters.hilbert(x, N, axis)
 
 
-def _is_traced(*args: Any) -> bool:
-    return any(isinstance(arg, TracerBase) for arg in args)
+# Functions without a rule -> what to write instead.
+_INSTEAD = {
+    "bode": "divide numpy.polyval of both polynomials at 1j * w",
+    "coherence": "use numpy.fft.rfft of the windows",
+    "csd": "use numpy.fft.rfft of the windows",
+    "czt": "use numpy.fft.rfft and irfft",
+    "deconvolve": "use lfilter(signal, divisor, impulse)",
+    "envelope": "use the absolute value of hilbert",
+    "filtfilt": "use lfilter forwards and backwards: lfilter(b, a, lfilter(b, a, x)[::-1])[::-1]",
+    "freqs": "divide numpy.polyval of both polynomials at 1j * w",
+    "freqz": "divide numpy.polyval of both polynomials at exp(1j * w)",
+    "group_delay": "divide numpy.polyval of both polynomials at exp(1j * w)",
+    "hilbert2": "use numpy.fft.fft2",
+    "istft": "use numpy.fft.irfft of the columns",
+    "medfilt": "use numpy.median of numpy.lib.stride_tricks.sliding_window_view",
+    "medfilt2d": "use numpy.median of numpy.lib.stride_tricks.sliding_window_view",
+    "order_filter": "use numpy.median of numpy.lib.stride_tricks.sliding_window_view",
+    "periodogram": "use numpy.fft.rfft of the windows",
+    "resample": "use numpy.fft.rfft and irfft",
+    "savgol_filter": "use convolve with savgol_coeffs",
+    "sepfir2d": "use convolve along each axis",
+    "sosfilt": "use lfilter for one section after the other: lfilter(row[:3], row[3:], x)",
+    "sosfiltfilt": "use lfilter for each section, forwards and backwards",
+    "spectrogram": "use numpy.fft.rfft of the windows",
+    "stft": "use numpy.fft.rfft of the windows",
+    "upfirdn": "use convolve of the signal with zeros between its samples",
+    "welch": "use numpy.fft.rfft of the windows",
+    "zoom_fft": "use numpy.fft.rfft and irfft",
+}
 
+offer("scipy.signal", __all__)
+INSTEAD.update({f"scipy.signal.{name}": instead for name, instead in _INSTEAD.items()})
 
-def __getattr__(name: str) -> Any:
-    if name.startswith("__"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        return getattr(signal, name)
-    except AttributeError as error:
-        raise AttributeError(str(error).replace("'scipy.signal'", repr(__name__))) from None
-
-
-def __dir__() -> list[str]:
-    return sorted({*dir(signal), *__all__})
+__getattr__, __dir__ = standing_in(__name__, signal, __all__, plain_only)

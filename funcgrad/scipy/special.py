@@ -11,9 +11,10 @@ from typing import Any
 
 from scipy import special as _special
 
-from funcgrad.core.level import top_trace
-from funcgrad.rules.indexing import joined
+from funcgrad.core.alternatives import offer
+from funcgrad.core.namespace import standing_in
 from funcgrad.rules.scipy import special as _rules  # declares the rules of the ufuncs too
+from funcgrad.rules.scipy.adopt import in_place_of, plain_only
 
 # What is replaced; other names are looked up in SciPy when they are asked for.
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
 ]
 
 
+@in_place_of(_special.comb)
 def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> Any:
     """Return the number of ways to choose `k` of `N`, as `scipy.special.comb` does.
 
@@ -41,12 +43,10 @@ def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> An
     >>> comb(5.0, 2.0)
     np.float64(10.0)
     """
-    N, k = joined(N), joined(k)
-    if top_trace((N, k)) is None:
-        return _special.comb(N, k, exact=exact, repetition=repetition)
     return _rules.counting.comb(N, k, exact=exact, repetition=repetition)
 
 
+@in_place_of(_special.factorial)
 def factorial(n: Any, exact: bool = False, extend: str = "zero") -> Any:
     """Return ``n!``, as `scipy.special.factorial` does.
 
@@ -56,12 +56,10 @@ def factorial(n: Any, exact: bool = False, extend: str = "zero") -> Any:
     >>> fg.grad(factorial)(0.0)  # minus Euler's constant
     -0.5772156649015329
     """
-    n = joined(n)
-    if top_trace((n,)) is None:
-        return _special.factorial(n, exact=exact, extend=extend)
     return _rules.counting.factorial(n, exact=exact, extend=extend)
 
 
+@in_place_of(_special.perm)
 def perm(N: Any, k: Any, exact: bool = False) -> Any:
     """Return the number of ordered choices of `k` of `N`, as `scipy.special.perm` does.
 
@@ -70,12 +68,10 @@ def perm(N: Any, k: Any, exact: bool = False) -> Any:
     >>> perm(5.0, 2.0)
     np.float64(20.0)
     """
-    N, k = joined(N), joined(k)
-    if top_trace((N, k)) is None:
-        return _special.perm(N, k, exact=exact)
     return _rules.counting.perm(N, k, exact=exact)
 
 
+@in_place_of(_special.multigammaln)
 def multigammaln(a: Any, d: int) -> Any:
     """Return the logarithm of the multivariate gamma function, as `scipy.special.multigammaln`.
 
@@ -85,12 +81,10 @@ def multigammaln(a: Any, d: int) -> Any:
     >>> fg.grad(multigammaln)(2.5, 1)
     0.7031566406452432
     """
-    a = joined(a)
-    if top_trace((a,)) is None:
-        return _special.multigammaln(a, d)
     return _rules.gamma.multigammaln(a, d=d)
 
 
+@in_place_of(_special.polygamma)
 def polygamma(n: Any, x: Any) -> Any:
     """Return the derivative of order `n` of digamma, as `scipy.special.polygamma` does.
 
@@ -100,12 +94,10 @@ def polygamma(n: Any, x: Any) -> Any:
     >>> round(fg.grad(lambda x: polygamma(0, x))(1.0), 12)
     1.644934066848
     """
-    n, x = joined(n), joined(x)
-    if top_trace((n, x)) is None:
-        return _special.polygamma(n, x)
     return _rules.gamma.polygamma(n, x)
 
 
+@in_place_of(_special.softmax)
 def softmax(x: Any, axis: int | tuple[int, ...] | None = None) -> Any:
     """Return ``exp(x) / sum(exp(x))``, as `scipy.special.softmax` does.
 
@@ -115,12 +107,10 @@ def softmax(x: Any, axis: int | tuple[int, ...] | None = None) -> Any:
     >>> softmax(np.array([0.0, 900.0]))
     array([0., 1.])
     """
-    x = joined(x)
-    if top_trace((x,)) is None:
-        return _special.softmax(x, axis=axis)
     return _rules.exponentials.softmax(x, axis=axis)
 
 
+@in_place_of(_special.log_softmax)
 def log_softmax(x: Any, axis: int | tuple[int, ...] | None = None) -> Any:
     """Return ``log(softmax(x))``, as `scipy.special.log_softmax` does.
 
@@ -130,12 +120,10 @@ def log_softmax(x: Any, axis: int | tuple[int, ...] | None = None) -> Any:
     >>> log_softmax(np.array([0.0, 900.0]))
     array([-900.,    0.])
     """
-    x = joined(x)
-    if top_trace((x,)) is None:
-        return _special.log_softmax(x, axis=axis)
     return _rules.exponentials.log_softmax(x, axis=axis)
 
 
+@in_place_of(_special.logsumexp)
 def logsumexp(
     a: Any,
     axis: int | tuple[int, ...] | None = None,
@@ -155,14 +143,12 @@ def logsumexp(
     array([0.5, 0.5])
     """
     params: dict[str, Any] = {"axis": axis, "keepdims": keepdims, "return_sign": return_sign}
-    a, b = joined(a), joined(b)
-    if top_trace((a, b)) is None:
-        return _special.logsumexp(a, b=b, **params)
     if b is None:
         return _rules.exponentials.logsumexp(a, **params)
     return _rules.exponentials.weighted_logsumexp(a, b, **params)
 
 
+@in_place_of(_special.sph_harm_y)
 def sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, *, diff_n: int = 0) -> Any:
     """Return spherical harmonics, as `scipy.special.sph_harm_y` does (SciPy 1.15 or later).
 
@@ -174,12 +160,12 @@ def sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, *, diff_n: int = 0) -> Any:
     >>> fg.grad(lambda theta: sph_harm_y(1, 0, theta, 0.0).real)(0.0)
     0.0
     """
-    args = (joined(n), joined(m), joined(theta), joined(phi))
-    if diff_n or top_trace(args) is None:
-        return _special.sph_harm_y(*args, diff_n=diff_n)
-    return _rules.spherical.sph_harm_y(*args)
+    if diff_n:
+        return plain_only(_special.sph_harm_y)(n, m, theta, phi, diff_n=diff_n)
+    return _rules.spherical.sph_harm_y(n, m, theta, phi)
 
 
+@in_place_of(_special.spherical_in)
 def spherical_in(n: Any, z: Any, derivative: bool = False) -> Any:
     """Return the modified spherical Bessel function of the first kind, as SciPy does.
 
@@ -189,12 +175,10 @@ def spherical_in(n: Any, z: Any, derivative: bool = False) -> Any:
     >>> fg.grad(lambda z: spherical_in(0, z))(1.0) == spherical_in(0, 1.0, derivative=True)
     np.True_
     """
-    n, z = joined(n), joined(z)
-    if top_trace((n, z)) is None:
-        return _special.spherical_in(n, z, derivative=derivative)
     return _rules.spherical.spherical_in(n, z, derivative=derivative)
 
 
+@in_place_of(_special.spherical_jn)
 def spherical_jn(n: Any, z: Any, derivative: bool = False) -> Any:
     """Return the spherical Bessel function of the first kind, as SciPy does.
 
@@ -204,12 +188,10 @@ def spherical_jn(n: Any, z: Any, derivative: bool = False) -> Any:
     >>> fg.grad(lambda z: spherical_jn(0, z))(1.0) == spherical_jn(0, 1.0, derivative=True)
     np.True_
     """
-    n, z = joined(n), joined(z)
-    if top_trace((n, z)) is None:
-        return _special.spherical_jn(n, z, derivative=derivative)
     return _rules.spherical.spherical_jn(n, z, derivative=derivative)
 
 
+@in_place_of(_special.spherical_kn)
 def spherical_kn(n: Any, z: Any, derivative: bool = False) -> Any:
     """Return the modified spherical Bessel function of the second kind, as SciPy does.
 
@@ -219,12 +201,10 @@ def spherical_kn(n: Any, z: Any, derivative: bool = False) -> Any:
     >>> fg.grad(lambda z: spherical_kn(0, z))(1.0) == spherical_kn(0, 1.0, derivative=True)
     np.True_
     """
-    n, z = joined(n), joined(z)
-    if top_trace((n, z)) is None:
-        return _special.spherical_kn(n, z, derivative=derivative)
     return _rules.spherical.spherical_kn(n, z, derivative=derivative)
 
 
+@in_place_of(_special.spherical_yn)
 def spherical_yn(n: Any, z: Any, derivative: bool = False) -> Any:
     """Return the spherical Bessel function of the second kind, as SciPy does.
 
@@ -234,20 +214,9 @@ def spherical_yn(n: Any, z: Any, derivative: bool = False) -> Any:
     >>> fg.grad(lambda z: spherical_yn(0, z))(1.0) == spherical_yn(0, 1.0, derivative=True)
     np.True_
     """
-    n, z = joined(n), joined(z)
-    if top_trace((n, z)) is None:
-        return _special.spherical_yn(n, z, derivative=derivative)
     return _rules.spherical.spherical_yn(n, z, derivative=derivative)
 
 
-def __getattr__(name: str) -> Any:
-    if name.startswith("__"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        return getattr(_special, name)
-    except AttributeError as error:
-        raise AttributeError(str(error).replace("'scipy.special'", repr(__name__))) from None
+offer("scipy.special", __all__)
 
-
-def __dir__() -> list[str]:
-    return sorted({*dir(_special), *__all__})
+__getattr__, __dir__ = standing_in(__name__, _special, __all__, plain_only)

@@ -75,19 +75,31 @@ class BatchTrace(Trace):
     def binary(self, primitive: Elementwise, fun: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
         """Compute an elementwise function of two arguments."""
         values, batched = self._split((x, y))
-        return Tracer(self, fun(*align(values, batched)), None)
+        out = None
+        try:
+            out = fun(*align(values, batched))
+        except FuncgradError:
+            raise
+        except Exception:
+            pass
+        if out is None:
+            out = loop(fun, values, batched, {})  # see below
+        return Tracer(self, out, None)
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Carry out any other operation."""
         values, batched = self._split(args)
         if primitive.batch is None:
             raise no_rule(primitive, "batching rule", values, params)
+        out: Any = None
         try:
             out = primitive.batch(values, batched, **params)
         except FuncgradError:
             raise
         except Exception:
-            # Examples that NumPy refuses are refused in its own words about one of them.
+            pass
+        if out is None:
+            # What NumPy refuses of one example it refuses in its own words, about that example.
             out = loop(primitive.bind, values, batched, params)
         made: Any
         if type(out) is tuple:

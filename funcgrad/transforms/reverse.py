@@ -457,10 +457,8 @@ def record(
     positions = differentiable_leaves(
         leaves, primals, names, transform=origin.transform, holomorphic=holomorphic
     )
-    # The residuals outlive this call, and the caller may write to the arrays in the meantime: to
-    # the arguments, and to the outputs, which may be residuals too.
-    leaves = [snapshot(leaf) for leaf in leaves]
     with OutlivingTrace(origin) as trace:
+        trace.guard(leaves)
         traced = list(leaves)
         for position in positions:
             traced[position] = trace.variable(leaves[position])
@@ -475,7 +473,15 @@ def record(
     numbers = [
         leaf._extra if type(leaf) is Tracer and leaf._trace is trace else -1 for leaf in out_leaves
     ]
-    values = [snapshot(lower(leaf, trace)) for leaf in out_leaves]
+    # The caller may write to the results, which may be residuals, arguments, or each other.
+    values: list[Any] = []
+    for leaf, number in zip(out_leaves, numbers, strict=True):
+        value = lower(leaf, trace)
+        if isinstance(value, np.ndarray):
+            if number < 0 or not trace.is_free(value):
+                value = snapshot(value)
+            trace.guard((value,))
+        values.append(value)
     out = tree.unflatten(out_treedef, values)
 
     def pullback(out_bar: Any) -> tuple[Any, ...]:

@@ -21,39 +21,36 @@ where ``pull(out_bar, kept)`` is the cotangent for argument i. An edge is
 from __future__ import annotations
 
 import itertools
-from cmath import isfinite
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from funcgrad.core import assign
-from funcgrad.core.elementwise import Elementwise, negates, passes, scales
+from funcgrad.core.elementwise import Elementwise, passes
 from funcgrad.core.foreign import has_derivative
 from funcgrad.core.level import Origin, Trace, escaped
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.tracer import Tracer, unwrap
 from funcgrad.core.zero import (
-    SHORT,
     as_numpy,
     dtype_of,
     fit,
+    is_finite,
     is_settled,
     repaired,
     shape_of,
-    vdot,
     zero_wins_among,
 )
 from funcgrad.errors import MissingRuleError, describe, user_line
+from funcgrad.transforms.flat import snapshot
 
 __all__ = ["OutlivingTrace", "ReverseTrace", "backward", "no_rule"]
 
 _ndarray = np.ndarray
 # Types of cotangents that can be added to a part of an array in place.
 _ADDABLE = frozenset({np.ndarray, np.float64, np.float32, np.complex128, np.complex64, np.float16})
-# Products that cannot become infinite or undefined, so that nobody need look.
-_EXACT = frozenset({passes, negates})
 # Types of which all values have the same shape and dtype.
 _SCALARS = frozenset({float, complex, np.float64, np.float32, np.complex128})
 
@@ -126,7 +123,7 @@ class ReverseTrace(Trace):
         ) or dtype_of(value) == dtype_of(out):
             self.record((k, primitive.pull0, x._extra, kept))
         else:
-            self.record((k, (_edge(primitive.safe0, kept, x._extra, value),)))
+            self.record((k, (_edge(primitive.pull0, kept, x._extra, value),)))
         return Tracer(self, out, k)
 
     def binary(self, primitive: Elementwise, fun: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
@@ -198,9 +195,9 @@ class ReverseTrace(Trace):
         if not plain:
             edges = []
             if i >= 0:
-                edges.append(_edge(primitive.safe0, kept, i, x))
+                edges.append(_edge(primitive.pull0, kept, i, x))
             if j >= 0:
-                edges.append(_edge(primitive.safe1, kept2, j, y))
+                edges.append(_edge(primitive.pull1, kept2, j, y))
             self.record((k, edges))
         elif j < 0:
             self.record((k, primitive.pull0, i, kept))
@@ -325,19 +322,106 @@ class ReverseTrace(Trace):
 
 
 class OutlivingTrace(ReverseTrace):
-    """Records a tape that is walked back after the function has returned, any number of times."""
+    """Records a tape that is walked back after the function has returned, any number of times.
 
-    __slots__ = ()
+    By then the caller may have written to the arguments, or to the results. So what the tape keeps
+    of the arguments' memory it copies, and it knows which arrays it keeps.
+    """
+
+    __slots__ = ("copies", "guarded", "kept")
     outlives = True
+
+    def __init__(self, origin: Origin):
+        super().__init__(origin)
+        self.record = self._record_owned
+        # By the ids of the arrays that own the memory: that of the arguments, and what is kept.
+        self.guarded: set[int] = set()
+        self.kept: set[int] = set()
+        self.copies: dict[int, tuple[Any, Any]] = {}
+
+    def close(self) -> None:
+        """Refuse further operations."""
+        super().close()
+        self.copies = {}
+
+    def guard(self, leaves: Sequence[Any]) -> None:
+        """Keep nothing of the memory of these arrays."""
+        self.guarded.update(id(_owner(leaf)) for leaf in leaves if isinstance(leaf, _ndarray))
+
+    def is_free(self, array: Any) -> bool:
+        """Tell whether neither the tape nor an argument has a part in the memory of `array`."""
+        owner = id(_owner(array))
+        return owner not in self.guarded and owner not in self.kept
+
+    def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Record any other operation, on copies of what it may keep of the arguments."""
+        if not primitive.linear and not primitive.may_alias:
+            args = [self._owned_argument(arg) for arg in args]
+        out = super().process(primitive, args, params)
+        if not primitive.linear:
+            for value in (*args, *(out if type(out) is tuple else (out,))):
+                self._own(unwrap(value._value) if type(value) is Tracer else value)
+        return out
+
+    def _owned_argument(self, arg: Any) -> Any:
+        if type(arg) is not Tracer or arg._trace is not self:
+            return arg
+        value = self._own(arg._value)
+        return arg if value is arg._value else Tracer(self, value, arg._extra)
+
+    def _own(self, value: Any) -> Any:
+        """Return an array that may be kept: a copy if it is in the memory of an argument."""
+        if type(value) is tuple:
+            return tuple(map(self._own, value))
+        if not isinstance(value, _ndarray):
+            return value
+        owner = id(_owner(value))
+        if owner not in self.guarded:
+            self.kept.add(owner)
+            return value
+        if id(value) not in self.copies:
+            self.copies[id(value)] = value, snapshot(value)
+        return self.copies[id(value)][1]
+
+    def _record_owned(self, node: Any) -> None:
+        """Put a node on the tape."""
+        size = len(node)
+        if size in (4, 7):
+            node = (*node[:3], self._own(node[3]), *node[4:6], *map(self._own, node[6:]))
+        elif size < 4:
+            for edge in node[1]:
+                if type(edge[0]) is _Product:
+                    edge[0].kept = self._own(edge[0].kept)
+        self.tape.append(node)
+
+
+def _owner(array: Any) -> Any:
+    """Return the array that owns the memory of `array`."""
+    while isinstance(array.base, _ndarray):
+        array = array.base
+    return array
 
 
 def _edge(product: Callable[..., Any], kept: Any, i: int, value: Any) -> tuple[Any, ...]:
     """Make the edge of an elementwise operation whose argument `value` is unlike the result."""
     pull: Callable[[Any], Any]
-    pull = _passed if product is passes else partial(product, kept=kept)
+    pull = _passed if product is passes else _Product(product, kept)
     if type(value) is _ndarray:
         return pull, i, value.shape, value.dtype
     return pull, i, shape_of(value), dtype_of(value)
+
+
+class _Product:
+    """The product with a residual, to be called with the cotangent."""
+
+    __slots__ = ("kept", "product")
+
+    def __init__(self, product: Callable[..., Any], kept: Any):
+        self.product = product
+        self.kept = kept
+
+    def __call__(self, out_bar: Any) -> Any:
+        return self.product(out_bar, self.kept)
 
 
 def _passed(out_bar: Any) -> Any:
@@ -395,6 +479,10 @@ def _pulled_among(
 
 # A rule may divide by zero where its result is then not used; the user did not write that. As a
 # decorator the context costs half as much.
+# The fewest nodes that are pulled through before anybody looks whether all is finite.
+_SEGMENT = 64
+
+
 @np.errstate(all="ignore")
 def backward(tape: list[Any], bars: list[Any], wanted: int, *, consume: bool) -> list[Any]:
     """Pull the cotangents `bars` back through `tape`.
@@ -408,18 +496,55 @@ def backward(tape: list[Any], bars: list[Any], wanted: int, *, consume: bool) ->
     wanted : int
         Return the cotangents of variables 0 to `wanted` - 1.
     consume : bool
-        Let go of each node when it has been used, so that residuals are freed on the way.
+        Let go of nodes when they have been used, so that residuals are freed on the way.
 
     Returns
     -------
     list
         The cotangents, None where one is structurally zero.
+
+    Notes
+    -----
+    A zero may have to win over an infinite derivative (`funcgrad.core.zero`), but nearly always all
+    is finite. To look at every product costs as much as an elementwise operation. So the tape is
+    pulled through a segment at a time, looking at what comes out of it only: what is not finite
+    stays so in sums and products, until it is selected away, and then it does not matter. Where
+    something is not finite, the segment is done again with care.
     """
+    step = max(_SEGMENT, len(tape) // 8)
+    stop = len(tape)
+    while stop:
+        start = max(stop - step, 0)
+        nodes = tape[start:stop]
+        before = bars.copy()
+        try:
+            _pull(nodes, bars)
+            sound = _is_sound(bars if start else bars[:wanted], before)
+        except ArithmeticError:  # of Python numbers: 1.0 / 0.0
+            sound = False
+        if not sound:
+            bars[:] = before
+            _pull_with_care(nodes, bars)
+        del nodes, before
+        if consume:
+            del tape[start:]
+        stop = start
+    return bars[:wanted]
+
+
+def _is_sound(bars: list[Any], before: list[Any]) -> bool:
+    """Tell whether all cotangents that are new are finite."""
+    for bar, old in zip(bars, before, strict=False):
+        if bar is not None and bar is not old and not is_finite(bar):
+            return False
+    return True
+
+
+def _pull(nodes: list[Any], bars: list[Any]) -> None:
+    """Pull cotangents through nodes, the last first, without a look at what comes out."""
     # Variables of which the cotangent is an array made here. It stays one when others are added.
     own: set[int] = set()
-    take = tape.pop if consume else reversed(tape).__next__
-    for _ in range(len(tape)):
-        node = take()
+    for node in reversed(nodes):
         size = len(node)
         if size == 4:  # one edge: nearly half of all nodes
             k, pull, i, kept = node
@@ -427,19 +552,7 @@ def backward(tape: list[Any], bars: list[Any], wanted: int, *, consume: bool) ->
             if out_bar is None:
                 continue
             bars[k] = None
-            if pull is passes:
-                bar = out_bar
-            elif pull is negates:
-                bar = -out_bar
-            elif pull is scales and type(kept) is float and kept - kept == 0.0:
-                bar = out_bar * kept  # by a finite number: nothing can become undefined
-            else:
-                try:
-                    bar = pull(out_bar, kept)
-                except ArithmeticError:
-                    bar = as_numpy(pull, out_bar, kept)
-                if type(bar) is not _ndarray or bar.size > SHORT or not isfinite(vdot(bar, bar)):
-                    bar = repaired(bar, pull, out_bar, kept)
+            bar = out_bar if pull is passes else pull(out_bar, kept)
             before = bars[i]
             bars[i] = bar if before is None else before + bar
         elif size == 7:
@@ -448,25 +561,12 @@ def backward(tape: list[Any], bars: list[Any], wanted: int, *, consume: bool) ->
             if out_bar is None:
                 continue
             bars[k] = None
-            try:
-                bar = pull(out_bar, kept)
-                bar2 = pull2(out_bar, kept2)
-            except ArithmeticError:
-                bar = as_numpy(pull, out_bar, kept)
-                bar2 = as_numpy(pull2, out_bar, kept2)
-            # Both have the shape of the result; one product tests them together.
-            if not (pull in _EXACT and pull2 in _EXACT) and (
-                type(bar) is not _ndarray
-                or type(bar2) is not _ndarray
-                or bar.size > SHORT
-                or not isfinite(vdot(bar, bar2))
-            ):
-                bar = repaired(bar, pull, out_bar, kept)
-                bar2 = repaired(bar2, pull2, out_bar, kept2)
+            bar = pull(out_bar, kept)
             before = bars[i]
             bars[i] = bar if before is None else before + bar
+            bar = pull2(out_bar, kept2)
             before = bars[j]
-            bars[j] = bar2 if before is None else before + bar2
+            bars[j] = bar if before is None else before + bar
         elif size == 6:
             k, scatter, i, index, shape, dtype = node
             out_bar = bars[k]
@@ -487,11 +587,7 @@ def backward(tape: list[Any], bars: list[Any], wanted: int, *, consume: bool) ->
                 bar = fit(scatter(out_bar, shape, index), shape, dtype)
                 bars[i] = bar if before is None else before + bar
         else:
-            if size == 2:
-                k, edges = node
-                factors = None
-            else:
-                k, edges, factors = node
+            k, edges = node[0], node[1]
             if type(k) is tuple:
                 out_bar = tuple([bars[index] for index in k])
                 if all(bar is None for bar in out_bar):
@@ -506,14 +602,53 @@ def backward(tape: list[Any], bars: list[Any], wanted: int, *, consume: bool) ->
             for pull, i, shape, dtype in edges:
                 bar = pull(out_bar)
                 if bar is not None:
-                    if factors is not None and (
-                        type(bar) is not _ndarray
-                        or bar.size > SHORT
-                        or not isfinite(vdot(bar, bar))
-                    ):
-                        bar = _pulled_among(bar, out_bar, i, shape, dtype, *factors)
                     if type(bar) is not _ndarray or bar.shape != shape or bar.dtype is not dtype:
                         bar = fit(bar, shape, dtype)
                     before = bars[i]
                     bars[i] = bar if before is None else before + bar
-    return bars[:wanted]
+
+
+def _pull_with_care(nodes: list[Any], bars: list[Any]) -> None:
+    """Do what `_pull` does, with zero winning at each node."""
+    for node in reversed(nodes):
+        k = node[0]
+        several = type(k) is tuple
+        out_bar = tuple([bars[index] for index in k]) if several else bars[k]
+        if out_bar is None or (several and all(bar is None for bar in out_bar)):
+            continue
+        for index in k if several else (k,):
+            bars[index] = None
+        for i, bar in _pulled_with_care(node, out_bar):
+            if bar is not None:
+                before = bars[i]
+                bars[i] = bar if before is None else before + bar
+
+
+def _pulled_with_care(node: Any, out_bar: Any) -> Iterator[tuple[int, Any]]:
+    """Yield the variables that are arguments of a node, and a cotangent for each."""
+    size = len(node)
+    if size == 6:
+        _, scatter, i, index, shape, dtype = node
+        yield i, fit(scatter(out_bar, shape, index), shape, dtype)
+    elif size in (4, 7):
+        for place in range(1, size, 3):
+            pull, i, kept = node[place : place + 3]
+            yield i, _product_with_care(pull, out_bar, kept)
+    else:
+        for pull, i, shape, dtype in node[1]:
+            if type(pull) is _Product:
+                bar = _product_with_care(pull.product, out_bar, pull.kept)
+            else:
+                bar = pull(out_bar)
+            if bar is not None and size == 3:
+                bar = _pulled_among(bar, out_bar, i, shape, dtype, *node[2])
+            yield i, None if bar is None else fit(bar, shape, dtype)
+
+
+def _product_with_care(product: Callable[..., Any], out_bar: Any, kept: Any) -> Any:
+    """Return the product of a cotangent with a residual, in which zero wins."""
+    try:
+        bar = product(out_bar, kept)
+    except ArithmeticError:
+        bar = as_numpy(product, out_bar, kept)
+    return repaired(bar, product, out_bar, kept)

@@ -333,8 +333,8 @@ P = [0.2, 0.3, 0.5]  # adds up to 1, and must go on to
 K = np.array([0, 1, 3])
 
 
-def stats(name, methods, *args):
-    under(f"scipy.stats.{name}", methods, *args, plain=False)
+def stats(name, methods, *args, **options):
+    under(f"scipy.stats.{name}", methods, *args, plain=False, **options)
 
 
 stats("norm", "cdf logcdf logpdf logsf pdf sf", X, Y, LARGE)
@@ -344,8 +344,8 @@ stats("gamma", "cdf logpdf pdf", X, LARGE)
 stats("chi2", "cdf logpdf pdf", X, LARGE)
 stats("poisson", "cdf logpmf pmf", K, LARGE)
 stats("dirichlet", "logpdf pdf", P, LARGE)
-stats("multivariate_normal", "logpdf pdf", X, Y, SPD)
-stats("multivariate_normal", "entropy", Y, SPD)
+stats("multivariate_normal", "logpdf pdf", X, Y, SPD, symmetric=True)
+stats("multivariate_normal", "entropy", Y, SPD, symmetric=True)
 
 # The rest of scipy
 

@@ -11,6 +11,7 @@ import pytest
 from cases import (
     BATCHES,
     COMPLEX_BATCHES,
+    WITH_VALUES,
     Batch,
     Case,
     cube_jvp,
@@ -20,18 +21,34 @@ from cases import (
     forgetful_vjp,
     generator,
     random_like,
+    variant,
 )
 
 import funcgrad as fg
 from funcgrad import tree
+from funcgrad.core import batch as batching
+from funcgrad.core.elementwise import Elementwise
 from funcgrad.core.level import concrete
 from funcgrad.core.primitive import DECLARED, Primitive, Sample
+from funcgrad.errors import FuncgradError, MissingRuleError, TracerConversionError
 
 
 @pytest.fixture(autouse=True)
 def _quiet():
     with np.errstate(all="ignore"):
         yield
+
+
+@pytest.fixture(autouse=True)
+def _no_fallback(request, monkeypatch):
+    """Let `vmap` loop where a batching rule fails only in the law of what NumPy refuses."""
+
+    def loop(fun, *args):
+        batching.loop(fun, *args)  # what NumPy refuses of one example it may refuse of many
+        raise AssertionError(f"a batching rule failed, and {fun} was called in a loop")
+
+    if "refuses" not in request.node.name:
+        monkeypatch.setattr("funcgrad.transforms.batching.loop", loop)
 
 
 # Their dtype, or shape, depends on the values, and without examples there are none.
@@ -131,6 +148,106 @@ def test_derivatives_of_vmap_are_those_of_a_loop(batch):
 def like_scalar(bar, x):
     """Return a NumPy scalar as a Python number, where `x` is one."""
     return bar if hasattr(x, "dtype") else bar.item()
+
+
+# What NumPy refuses of one example.
+
+
+def _lesser(x):
+    return x[0] if x.ndim and x.shape[0] else None
+
+
+def _stacked(x):
+    return np.stack([x, x])
+
+
+def _scalar(x):
+    finite = x[np.isfinite(x)]
+    return np.asarray(finite[0]) if x.ndim and finite.size else None
+
+
+def _without_columns(x):
+    return x[..., :0] if x.ndim and x.shape[-1] else None
+
+
+def _without_rows(x):
+    return x[:0] if x.ndim > 1 and x.shape[0] else None
+
+
+CHANGES = {
+    "fewer-axes": _lesser,
+    "more-axes": _stacked,
+    "0d": _scalar,
+    "no-columns": _without_columns,
+    "no-rows": _without_rows,
+}
+
+
+def changed_cases(case):
+    """Yield the case with one of its arrays, or all, of another rank or empty; or another axis."""
+    for label, change in CHANGES.items():
+        made = [change(np.asarray(x)) for x in case.values]
+        for k, x in enumerate(made):
+            if x is not None:
+                values = [*case.values[:k], x, *case.values[k + 1 :]]
+                yield variant(case, f"{label}-{k}", values)
+        if len(made) > 1 and all(x is not None for x in made):
+            yield variant(case, label, made)
+    axis = case.sample.kwargs.get("axis")
+    if isinstance(axis, int):
+        ndim = np.ndim(case.values[0])
+        for wrong in (ndim, -ndim - 1, (0, ndim), (0, 0)):
+            sample = Sample(*case.sample.args)
+            sample.__dict__.update(case.sample.__dict__, kwargs={**case.sample.kwargs})
+            sample.kwargs["axis"] = wrong
+            yield Case(case.name, f"{case.label}-axis={wrong}", sample, case.made)
+
+
+def is_numpys(case):
+    """Tell whether the case calls a function of NumPy's, and not one that all ufuncs have."""
+    if isinstance(case.made, Elementwise) and case.name not in ("add", "exp", "hypot"):
+        return False
+    module = getattr(case.fun, "__module__", None) or "numpy"  # a method of a ufunc has none
+    if not module.startswith("numpy") or case.name == "polydiv":
+        return False  # of some quotients NumPy's polydiv never returns
+    return any(case.fun is fun for fun in case.made.overridden)
+
+
+def few_changes(cases):
+    """Yield the first call of each function with each change, and one change of the others."""
+    seen = set()
+    for number, case in enumerate(cases):
+        for count, made in enumerate(changed_cases(case)):
+            change = made.label.partition("-")[2]
+            fresh = (case.name, change) not in seen
+            if fresh or count == number % 11:
+                seen.add((case.name, change))
+                yield Batch(made, range(len(made.values)))
+
+
+CHANGED = list(few_changes(case for case in WITH_VALUES if case.sample.batch and is_numpys(case)))
+
+
+def _is_builtin(kind):
+    return kind.__module__ == "builtins" and kind not in (object, BaseException, Exception)
+
+
+@batch_law(CHANGED)
+def test_what_numpy_refuses_of_one_example_it_refuses_of_many(batch):
+    together = fg.vmap(batch.case, batch.in_axes)
+    try:
+        expected = batch.loop(batch.case)
+    except Exception as error:
+        kinds = tuple(filter(_is_builtin, type(error).__mro__))
+        with pytest.raises((type(error), FuncgradError)) as raised:
+            together(*batch.values)
+        assert isinstance(raised.value, kinds)
+    else:
+        try:
+            got = together(*batch.values)
+        except (MissingRuleError, TracerConversionError):
+            return  # what has no rule says so
+        assert_like_a_loop(got, expected, 1e-14)
 
 
 # The laws themselves: each finds a rule that is wrong in its way.

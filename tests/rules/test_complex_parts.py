@@ -80,3 +80,10 @@ def test_modf_and_frexp_return_plain_whole_parts():
 
 def test_ldexp_multiplies_by_a_power_of_two():
     assert fg.grad(lambda x: np.ldexp(x, 3))(1.5) == 8.0
+
+
+def test_modf_of_integers_under_vmap_gives_floats():
+    part, whole = fg.vmap(np.modf)(np.array([3, -2], np.int8))
+    assert part.dtype == whole.dtype == np.float16
+    np.testing.assert_array_equal(part, [0, -0.0])
+    np.testing.assert_array_equal(whole, [3, -2])

@@ -255,3 +255,17 @@ def test_running_extreme_with_ties_in_one_line_alone():
     a = np.array([[1.0, 3.0, 2.0], [2.0, 2.0, 1.0]])
     _, pullback = fg.vjp(lambda a: np.maximum.accumulate(a, axis=1), a)
     np.testing.assert_array_equal(pullback(np.ones((2, 3)))[0], [[1, 2, 0], [2, 1, 0]])
+
+
+def test_a_row_takes_its_own_running_sum():
+    def squares(x):
+        y = x * 1.0
+        np.cumsum(y, out=y)
+        return np.sum(y * y)  # x0**2 + (x0 + x1)**2
+
+    np.testing.assert_allclose(fg.grad(squares)(np.array([1.0, 2.0])), [8.0, 6.0])
+
+
+def test_running_sums_take_one_axis():
+    with pytest.raises(ValueError, match="multiple axes"):
+        fg.grad(lambda x: np.sum(np.cumulative_sum(x, axis=(0, 1))))(np.ones((2, 2)))

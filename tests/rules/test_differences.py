@@ -84,3 +84,15 @@ def test_unwrap_has_the_derivative_of_its_argument():
     assert_array_equal(value, np.unwrap(phase))
     assert value[2] > 3.0
     assert_array_equal(pullback(WEIGHTS[:4])[0], WEIGHTS[:4])
+
+
+def test_unsigned_coordinates_of_gradient_may_decrease():
+    f = np.array([1.0, 2.0, 4.0])
+    points = np.array([[3, 2, 0], [0, 1, 3]], np.uint8)
+    slopes = fg.vmap(lambda x: np.gradient(f, x))(points)
+    np.testing.assert_allclose(slopes, [[-1.0, -1.0, -1.0], [1.0, 1.0, 1.0]])
+
+
+def test_unwrap_takes_one_axis():
+    with pytest.raises(TypeError):
+        fg.vmap(lambda p: np.unwrap(p, axis=None))(np.ones((2, 3)))

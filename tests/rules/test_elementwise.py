@@ -346,3 +346,14 @@ def test_only_the_residual_that_a_rule_needs_is_kept(f, kept):
     # With the copy of the argument, and the output if nothing else refers to it.
     assert held <= 10 * kept + 2.1
     assert held >= 10 * kept
+
+
+def test_the_root_of_a_negative_number_has_no_slope():
+    with np.errstate(invalid="ignore"):
+        slope = fg.grad(lambda x: np.power(x, 0.5))(-2.0)
+    assert np.isnan(slope)
+
+
+def test_hypot_is_flat_at_the_origin_to_second_order():
+    second = fg.hessian(lambda x: np.hypot(x[0], x[1]))(np.zeros(2))
+    np.testing.assert_array_equal(second, np.zeros((2, 2)))

@@ -121,3 +121,22 @@ def test_numpys_errors(call, words):
             call(A)
         with pytest.raises(ValueError, match=words):
             fg.jvp(call, (A,), (A,))
+
+
+def test_a_negative_number_of_one_example_is_refused_by_bincount():
+    with pytest.raises(ValueError, match="negative"):
+        fg.vmap(np.bincount)(np.array([[1, 2], [0, -1]]))
+
+
+def test_the_range_of_a_histogram_may_differ_from_example_to_example():
+    def counts_and_edges(a):
+        return np.histogram(a, 2, (np.min(a), np.max(a) + 1.0))
+
+    counts, edges = fg.vmap(counts_and_edges)(np.array([[0.0, 1.0, 1.0], [5.0, 5.0, 8.0]]))
+    np.testing.assert_array_equal(counts, [[1, 2], [2, 1]])
+    np.testing.assert_array_equal(edges, [[0.0, 1.0, 2.0], [5.0, 7.0, 9.0]])
+
+
+def test_the_number_of_bins_may_not_differ_from_example_to_example():
+    with pytest.raises(ValueError, match="how long the result is"):
+        fg.vmap(lambda bins: np.histogram(np.arange(3.0), bins))(np.array([1, 2]))

@@ -118,3 +118,10 @@ def test_numpys_errors():
         fg.grad(lambda x: np.interp(x, XP, FP, period=0))(1.0)
     with pytest.raises(ValueError, match="same length"):
         fg.grad(lambda x: np.interp(x, XP, FP[:2]))(1.0)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, bool])
+def test_the_slope_between_small_integers_does_not_wrap_around(dtype):
+    values = np.array([1, 0], dtype)
+    slope = fg.grad(lambda x: np.interp(x, np.array([0, 1], np.uint8), values))(0.5)
+    assert slope == -1.0

@@ -341,3 +341,13 @@ def test_what_counts_tests_or_locates_gives_plain_results(reduce, expected):
     x = np.array([1.0, 2.0])
     np.testing.assert_array_equal(fg.grad(fun)(x), [1, 1])
     assert fg.jvp(fun, (x,), (x,))[1] == 3.0
+
+
+def test_a_number_has_the_axes_that_numpy_gives_it():
+    np.testing.assert_array_equal(fg.vmap(lambda x: np.sum(x, axis=0))(np.ones(2)), [1.0, 1.0])
+    assert fg.grad(lambda x: np.sum(x, axis=0))(2.0) == 1.0
+    for fun in (np.sum, np.mean, np.nanmax):
+        with pytest.raises(np.exceptions.AxisError):
+            fg.vmap(lambda x, fun=fun: fun(x, axis=3))(np.ones(2))
+    with pytest.raises(np.exceptions.AxisError):
+        fg.vmap(lambda x: np.mean(x, axis=0))(np.ones(2))

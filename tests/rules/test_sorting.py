@@ -92,3 +92,9 @@ def test_gradient_of_sort_under_vmap_follows_each_example():
     x = np.array([[3.0, 1.0, 2.0], [1.0, 3.0, 2.0]])
     gradient = fg.vmap(fg.grad(lambda x: np.sum(np.sort(x) * [1.0, 10.0, 100.0])))(x)
     assert_array_equal(gradient, [[100, 1, 10], [1, 100, 10]])
+
+
+def test_sort_complex_of_small_integers_is_in_single_precision():
+    made = fg.vmap(np.sort_complex)(np.array([[3, 1]], np.uint8))
+    assert made.dtype == np.complex64
+    np.testing.assert_array_equal(made, [[1, 3]])

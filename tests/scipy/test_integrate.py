@@ -435,7 +435,7 @@ def test_errors_are_those_of_scipy(call):
 
 
 def test_other_names_are_scipys():
-    assert ours.dblquad is theirs.dblquad
+    assert ours.dblquad.__wrapped__ is theirs.dblquad
     assert {"odeint", "dblquad"} <= set(dir(ours))
     with pytest.raises(AttributeError, match="colour"):
         ours.colour  # noqa: B018 - the access is the test
@@ -481,3 +481,26 @@ def test_one_integration_serves_all_arguments():
         fg.grad(last, argnums=argnums)(1.0, T, 0.8)
         calls.append(count)
     assert calls[0] == calls[1]
+
+
+# What carries no derivative, and what decides no dtype
+
+
+def test_the_estimate_of_the_error_of_quad_carries_no_derivative():
+    def error(a, b, k):
+        return ours.quad(lambda x, k: k * x, a, b, args=(k,))[1]
+
+    assert fg.grad(error, (0, 1, 2))(0.0, 1.0, 0.5) == (0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("options", [{}, {"dx": 0.5}])
+@pytest.mark.parametrize(
+    "name", ["trapezoid", "simpson", "cumulative_trapezoid", "cumulative_simpson"]
+)
+def test_rules_for_samples_of_float32_have_the_dtype_of_scipys(name, options):
+    y = np.array([0.3, -1.0, 2.0, 0.5], np.float32)
+    expected = getattr(theirs, name)(y, **options)
+    value, pullback = fg.vjp(lambda y: getattr(ours, name)(y, **options), y)
+    assert_array_equal(value, expected)
+    assert value.dtype == expected.dtype
+    assert pullback(np.ones_like(value))[0].dtype == np.float32

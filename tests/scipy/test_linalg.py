@@ -1,5 +1,6 @@
 """scipy.linalg for traced values: closed values, SciPy's results and errors, what is refused."""
 
+import doctest
 import inspect
 
 import numpy as np
@@ -27,7 +28,7 @@ def test_plain_arguments_go_to_scipy_as_they_are():
 
 
 def test_other_names_are_those_of_scipy():
-    assert linalg.hilbert is scipy.linalg.hilbert
+    assert_array_equal(linalg.hilbert(2), scipy.linalg.hilbert(2))
     assert linalg.LinAlgError is np.linalg.LinAlgError
     with pytest.raises(AttributeError, match=r"funcgrad\.scipy\.linalg.*no_such_name"):
         linalg.no_such_name  # noqa: B018
@@ -443,3 +444,85 @@ def test_hankel_and_circulant_matrices():
 def test_companion_matrix_divides_by_the_first_coefficient():
     bar = fg.grad(lambda a: linalg.companion(a)[0, 0])(np.array([2.0, 6.0, 1.0]))
     assert_array_equal(bar, [1.5, -0.5, 0])
+
+
+# Docstrings
+
+MAIN = [
+    "cholesky",
+    "det",
+    "eigh",
+    "expm",
+    "expm_frechet",
+    "inv",
+    "logm",
+    "lu_solve",
+    "norm",
+    "pinv",
+    "qr",
+    "solve",
+    "sqrtm",
+    "svd",
+]
+
+
+@pytest.mark.parametrize("name", MAIN)
+def test_docstrings_of_the_main_functions_have_an_example_that_runs(name):
+    text = getattr(linalg, name).__doc__
+    assert f"`scipy.linalg.{name}`" in text
+    example = doctest.DocTestParser().get_doctest(text, {}, name, None, 0)
+    assert len(example.examples) >= 4
+    result = doctest.DocTestRunner().run(example)
+    assert result.failed == 0
+
+
+# Stacks of matrices
+
+STACK = np.array(
+    [
+        [[2.0, -1.0, 0.5], [0.3, 1.5, -0.7], [1.1, 0.4, 3.0]],
+        [[0.4, 2.0, 1.0], [1.9, 0.2, -1.0], [-0.6, 0.8, 1.2]],
+    ]
+)
+SIDES = np.array([[[1.0], [2.0], [-1.0]], [[0.5], [0.0], [3.0]]])
+OF_STACKS = {
+    "eigh": lambda a: linalg.eigh(a + np.swapaxes(a, -1, -2))[0],
+    "eigh vectors": lambda a: np.abs(linalg.eigh(a + np.swapaxes(a, -1, -2))[1]),
+    "eigvalsh": lambda a: linalg.eigvalsh(a + np.swapaxes(a, -1, -2)),
+    "svd": lambda a: linalg.svd(a)[1],
+    "svd vectors": lambda a: np.abs(linalg.svd(a[..., :2], full_matrices=False)[0]),
+    "lu": lambda a: linalg.lu(a)[2],
+    "lu of tall ones": lambda a: linalg.lu(a[..., :2])[1],
+    "lu of wide ones": lambda a: linalg.lu(a[..., :2, :], permute_l=True)[1],
+    "lu_factor": lambda a: linalg.lu_factor(a)[0],
+    "lu_solve": lambda a: linalg.lu_solve(linalg.lu_factor(a), SIDES),
+    "lu_solve transposed": lambda a: linalg.lu_solve(linalg.lu_factor(a), SIDES, trans=1),
+    "qr": lambda a: np.abs(linalg.qr(a)[1]),
+    "solve": lambda a: linalg.solve(a, SIDES),
+    "inv": linalg.inv,
+    "expm": linalg.expm,
+}
+
+
+@pytest.mark.parametrize("name", OF_STACKS)
+def test_stacks_of_matrices_are_differentiated_one_by_one(name):
+    function = OF_STACKS[name]
+    weights = np.cos(np.arange(function(STACK).size)).reshape(function(STACK).shape)
+    out, pullback = fg.vjp(function, STACK)
+    assert_array_equal(out, function(STACK))
+    direction = np.sin(np.arange(STACK.size)).reshape(STACK.shape)
+    h = 1e-5
+    slope = (function(STACK + h * direction) - function(STACK - h * direction)) / (2 * h)
+    assert_allclose(fg.jvp(function, (STACK,), (direction,))[1], slope, rtol=1e-6, atol=1e-7)
+    got = np.sum(pullback(weights)[0] * direction)
+    assert_allclose(got, np.sum(weights * slope), rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_expm_frechet_has_the_values_and_dtypes_of_scipy(dtype):
+    a = A.astype(dtype)
+    expected = scipy.linalg.expm_frechet(a, a)
+    got = fg.vjp(lambda a: linalg.expm_frechet(a, a), a)[0]
+    for x, y in zip(got, expected, strict=True):
+        assert_array_equal(x, y)
+        assert x.dtype == y.dtype

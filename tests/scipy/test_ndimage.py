@@ -244,12 +244,12 @@ def test_errors_are_those_of_scipy(call):
 
 
 def test_other_names_are_scipys():
-    assert ours.median_filter is theirs.median_filter
+    assert ours.median_filter.__wrapped__ is theirs.median_filter
     assert {"map_coordinates", "median_filter"} <= set(dir(ours))
     with pytest.raises(AttributeError, match="colour"):
         ours.colour  # noqa: B018 - the access is the test
 
 
 def test_scipys_own_function_says_that_it_cannot_be_traced():
-    with pytest.raises(fg.errors.TracerConversionError, match="scipy"):
+    with pytest.raises(fg.errors.MissingRuleError, match=r"scipy\.ndimage\.median_filter"):
         fg.grad(lambda x: np.sum(ours.median_filter(x, 3)))(RAMP)

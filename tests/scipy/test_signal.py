@@ -210,12 +210,12 @@ def test_errors_are_those_of_scipy(call):
 
 
 def test_other_names_are_scipys():
-    assert ours.butter is theirs.butter
+    assert ours.butter.__wrapped__ is theirs.butter
     assert {"convolve", "butter"} <= set(dir(ours))
     with pytest.raises(AttributeError, match="colour"):
         ours.colour  # noqa: B018 - the access is the test
 
 
 def test_scipys_own_function_says_that_it_cannot_be_traced():
-    with pytest.raises(fg.errors.TracerConversionError, match="scipy"):
+    with pytest.raises(fg.errors.MissingRuleError, match=r"scipy\.signal\.medfilt"):
         fg.grad(lambda x: np.sum(ours.medfilt(x, 3)))(X)

@@ -1,5 +1,7 @@
 """Functions of samples: traced values give what SciPy gives, and the right derivatives."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -142,3 +144,50 @@ def test_elements_equal_to_the_mode_share_its_derivative():
 def test_mode_under_vmap_of_grad():
     slopes = fg.vmap(fg.grad(lambda x: stats.mode(x).mode))(TIES)
     assert_array_equal(slopes, [[0.5, 0, 0.5, 0], [0.5, 0.5, 0, 0]])
+
+
+# Samples at which there is little to say
+
+ODD = {
+    "zero": [0.0, 1.0, 2.0],
+    "negative": [-1.0, 2.0, 3.0],
+    "equal": [2.0, 2.0, 2.0],
+    "nan": [np.nan, 1.0, 2.0],
+    "infinite": [np.inf, 1.0, 2.0],
+    "zeros": [0.0, 0.0, 0.0],
+    "one": [3.0],
+    "none": [],
+}
+FUNCTIONS = ["sem", "zscore", "variation", "entropy", "gmean", "hmean", "skew", "kurtosis"]
+
+
+def warned_by(function, x):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        out = function(x)
+    return out, {str(w.message) for w in caught}
+
+
+@pytest.mark.parametrize("kind", ODD)
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_traced_values_and_warnings_are_scipys(name, kind, dtype):
+    x = np.array(ODD[kind], dtype)
+    expected, warned = warned_by(getattr(scipy_stats, name), x)
+    got, more = warned_by(lambda x: fg.vjp(getattr(stats, name), x)[0], x)
+    assert_array_equal(got, expected)
+    assert np.asarray(got).dtype == np.asarray(expected).dtype
+    assert more <= warned
+
+
+def test_entropy_to_a_base_stays_float32():
+    x = np.array([1.0, 2.0, 4.0], np.float32)
+    value = fg.vjp(lambda x: stats.entropy(x, base=2), x)[0]
+    assert value == scipy_stats.entropy(x, base=2)
+    assert value.dtype == np.float32
+
+
+@pytest.mark.filterwarnings("ignore:The harmonic mean is only defined")
+def test_harmonic_mean_of_negative_numbers_has_no_derivative():
+    assert np.all(np.isnan(fg.grad(stats.hmean)(np.array([-1.0, 2.0]))))
+    assert np.isnan(fg.vmap(stats.hmean)(np.array([[-1.0, 2.0]]))[0])

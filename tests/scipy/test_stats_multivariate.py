@@ -89,12 +89,34 @@ def test_normal_refuses_what_scipy_refuses(args):
     assert isinstance(expected, tuple)
 
 
+def symmetric(method):
+    """Return a method of the symmetric part of `cov`, in which no half is left unread."""
+
+    def of_symmetric(x, mean, cov):
+        return method(x, mean, 0.5 * (cov + cov.T))
+
+    return of_symmetric
+
+
 def test_normal_derivatives():
     for x in (POINTS[0, 0], POINTS[0]):
-        check_grads(stats.multivariate_normal.logpdf, (x, MEAN, COV), order=2)
-    check_grads(stats.multivariate_normal.pdf, (POINTS[0], MEAN, COV), order=1)
-    check_grads(lambda cov: stats.multivariate_normal.entropy(MEAN, cov), (COV,), order=2)
+        check_grads(symmetric(stats.multivariate_normal.logpdf), (x, MEAN, COV), order=2)
+    check_grads(symmetric(stats.multivariate_normal.pdf), (POINTS[0], MEAN, COV), order=1)
+    entropy = symmetric(lambda x, mean, cov: stats.multivariate_normal.entropy(mean, cov))
+    check_grads(lambda cov: entropy(None, MEAN, cov), (COV,), order=2)
     check_grads(stats.multivariate_normal.logpdf, (POINTS[0], MEAN, np.array(2.0)), order=2)
+
+
+def test_normal_reads_the_lower_triangle_as_scipy_does():
+    lopsided = np.array([[2.0, 9.0], [0.5, 3.0]])
+    x = np.array([0.3, -0.4])
+    value, pullback = fg.vjp(lambda cov: stats.multivariate_normal.logpdf(x, None, cov), lopsided)
+    expected = scipy_stats.multivariate_normal.logpdf(x, None, lopsided)
+    assert_allclose(value, expected, rtol=1e-13)
+    batch = fg.vmap(lambda cov: stats.multivariate_normal.logpdf(x, None, cov))(lopsided[None])
+    assert_allclose(batch, [expected], rtol=1e-13)
+    (gradient,) = pullback(1.0)
+    assert_allclose(gradient, gradient.T)
 
 
 def test_normal_gradient_in_the_covariance_is_symmetric():

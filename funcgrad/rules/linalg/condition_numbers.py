@@ -16,7 +16,8 @@ from funcgrad.core.zero import shape_of, zero_wins
 from funcgrad.rules.linalg.determinants import inverse_or_nan
 from funcgrad.rules.linalg.norms import dual_of_matrices, weights
 from funcgrad.rules.linalg.stacks import as_matrix, regular, transposed
-from funcgrad.rules.matmul import as_arrays, conj
+from funcgrad.rules.matmul import conj
+from funcgrad.rules.spelling import as_arrays
 
 __all__: list[str] = []
 

@@ -20,7 +20,8 @@ from funcgrad.core.level import concrete
 from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import dtype_of, shape_of, zero_wins
 from funcgrad.rules.linalg.stacks import as_matrix, regular, transposed
-from funcgrad.rules.matmul import as_array, as_arrays, conj
+from funcgrad.rules.matmul import conj
+from funcgrad.rules.spelling import as_array, as_arrays
 
 __all__ = ["cofactors", "inverse_or_nan"]
 

@@ -49,8 +49,9 @@ from funcgrad.rules.linalg.stacks import (
     hermitian_part,
     transposed,
 )
-from funcgrad.rules.matmul import as_array, as_arrays, conj
+from funcgrad.rules.matmul import conj
 from funcgrad.rules.reducing import plus
+from funcgrad.rules.spelling import as_array, as_arrays
 
 __all__: list[str] = []
 

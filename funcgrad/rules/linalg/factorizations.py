@@ -32,8 +32,9 @@ from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import MissingRuleError, user_line
 from funcgrad.rules.linalg.spectra import as_read, quiet, read_back, triangle
 from funcgrad.rules.linalg.stacks import adjoint, transposed
-from funcgrad.rules.matmul import as_array, as_arrays, conj
+from funcgrad.rules.matmul import conj
 from funcgrad.rules.reducing import plus
+from funcgrad.rules.spelling import as_array, as_arrays
 
 __all__: list[str] = []
 

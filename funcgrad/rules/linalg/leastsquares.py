@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.batch import broadcasting, by_loop
+from funcgrad.core.batch import by_loop, loop
 from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import shape_of
 from funcgrad.rules.linalg.spectra import as_read, read_back, triangle
 from funcgrad.rules.linalg.stacks import adjoint, columns, hermitian_part, transposed, uncolumns
-from funcgrad.rules.matmul import as_arrays, conj
+from funcgrad.rules.matmul import conj
 from funcgrad.rules.reducing import NOT_GIVEN, plus
+from funcgrad.rules.spelling import as_arrays
 
 __all__ = ["inverse_dot", "pull_inverse"]
 
@@ -80,7 +81,14 @@ def _hermitian(a: Any) -> Any:
     return lower + adjoint(lower) + np.real(a) * np.eye(shape_of(a)[-1])
 
 
-broadcasting(pinv, 2)
+@pinv.def_batch
+def pinv_batch(args, batched, **params):
+    (a,) = args
+    stacked = len(shape_of(a)) - 3
+    cutoffs = (params["rcond"], params["rtol"])
+    if stacked < 0 or any(len(shape_of(cutoff)) > stacked for cutoff in cutoffs):
+        return loop(pinv.bind, args, batched, params)  # its axis is not that of the examples
+    return pinv.bind(a, **params)
 
 
 def _hermitian_pinv(a: Any) -> Any:

@@ -23,8 +23,9 @@ import numpy as np
 from funcgrad.core.batch import shift
 from funcgrad.core.primitive import Sample, overrides, primitive
 from funcgrad.core.zero import dtype_of, shape_of, zero_wins
-from funcgrad.rules.matmul import as_arrays, conj
+from funcgrad.rules.matmul import conj
 from funcgrad.rules.reducing import ratio
+from funcgrad.rules.spelling import as_arrays
 
 __all__ = [
     "by_singular_values",
@@ -93,8 +94,11 @@ def _dual_of_matrix(x: Any, ord: Any, axes: tuple[int, ...]) -> Any:
 
     def product(t):
         sums = np.sum(np.abs(x), axis=summed, keepdims=True)
-        extreme = np.max if ord > 0 else np.min
-        hit = np.equal(sums, extreme(sums, axis=chosen, keepdims=True))
+        if ord > 0:
+            extreme = np.max(sums, axis=chosen, keepdims=True, initial=0)
+        else:
+            extreme = np.min(sums, axis=chosen, keepdims=True)
+        hit = np.equal(sums, extreme)
         return _shared(t, x, hit, (chosen,))
 
     return product

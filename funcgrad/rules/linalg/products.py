@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.level import concrete
+from funcgrad.core.batch import loop, ndim_of
+from funcgrad.core.dispatch import of_shapes
 from funcgrad.core.primitive import Sample, overrides, primitive
 from funcgrad.core.zero import shape_of
 from funcgrad.rules.families import multilinear
-from funcgrad.rules.matmul import as_array, vecdot
+from funcgrad.rules.matmul import vecdot
+from funcgrad.rules.spelling import as_array
 
 __all__: list[str] = []
 
@@ -61,7 +63,10 @@ def multi_dot_vjp(primals, out):
 @multi_dot.def_batch
 def multi_dot_batch(args, batched):
     last = len(args) - 1
-    row, column = (len(shape_of(args[k])) - batched[k] == 1 for k in (0, last))
+    ranks = list(map(ndim_of, args, batched))
+    if last < 1 or set(ranks[1:-1]) - {2} or {ranks[0], ranks[last]} - {1, 2}:
+        return loop(multi_dot.bind, args, batched, {})  # which NumPy refuses, most of them
+    row, column = ranks[0] == 1, ranks[last] == 1
     stacks = [*args]
     if row:
         stacks[0] = np.expand_dims(stacks[0], -2)
@@ -115,7 +120,7 @@ def matrix_power(a, n):
     """Power of a square matrix by squaring, in NumPy's order of products."""
     shape = shape_of(a)
     if len(shape) < 2 or shape[-1] != shape[-2] or not hasattr(n, "__index__") or index(n) == 0:
-        return np.linalg.matrix_power(concrete(a), n)  # an error, or a constant
+        return of_shapes(np.linalg.matrix_power, a, n)  # an error, or a constant
     n = index(n)
     if n < 0:
         a, n = np.linalg.inv(a), -n
@@ -153,7 +158,7 @@ def linalg_matmul_samples(rng):
 @overrides(np.linalg.vecdot)
 def linalg_vecdot(x1, x2, *, axis=-1):
     """`vecdot` by its name in `numpy.linalg`."""
-    return vecdot(x1, x2, axis=axis)
+    return vecdot(x1, x2, axis=index(axis))
 
 
 @linalg_vecdot.def_samples
@@ -166,7 +171,7 @@ def linalg_outer(x1, x2):
     """`outer` of two vectors."""
     x1, x2 = as_array(x1), as_array(x2)
     if len(shape_of(x1)) != 1 or len(shape_of(x2)) != 1:
-        return np.linalg.outer(concrete(x1), concrete(x2))  # an error
+        return of_shapes(np.linalg.outer, x1, x2)  # an error
     return np.outer(x1, x2)
 
 
@@ -180,7 +185,7 @@ def linalg_cross(x1, x2, *, axis=-1):
     """`cross` of vectors of length three."""
     x1, x2 = as_array(x1), as_array(x2)
     if shape_of(x1)[axis] != 3 or shape_of(x2)[axis] != 3:
-        return np.linalg.cross(concrete(x1), concrete(x2), axis=axis)  # an error
+        return of_shapes(np.linalg.cross, x1, x2, axis=axis)  # an error
     return np.cross(x1, x2, axis=axis)
 
 

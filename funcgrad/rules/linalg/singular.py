@@ -37,8 +37,9 @@ from funcgrad.rules.linalg.spectra import (
     warn_of_repeated,
 )
 from funcgrad.rules.linalg.stacks import adjoint, diagonal_of, from_diagonal, transposed
-from funcgrad.rules.matmul import as_array, as_arrays, conj
+from funcgrad.rules.matmul import conj
 from funcgrad.rules.reducing import plus
+from funcgrad.rules.spelling import as_array, as_arrays
 
 __all__: list[str] = []
 

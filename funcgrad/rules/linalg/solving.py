@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.batch import align, broadcasting
+from funcgrad.core.batch import align, broadcasting, lacks_axes, loop
 from funcgrad.core.primitive import Sample, overrides, primitive
 from funcgrad.core.zero import shape_of
 from funcgrad.rules.linalg.stacks import columns, regular, transposed, uncolumns
-from funcgrad.rules.matmul import as_array, as_arrays, contract
+from funcgrad.rules.matmul import contract
 from funcgrad.rules.reducing import plus
+from funcgrad.rules.spelling import as_array, as_arrays
 
 __all__: list[str] = []
 
@@ -63,6 +64,8 @@ def solve_vjp(primals, out):
 @solve.def_batch
 def solve_batch(args, batched):
     a, b = args
+    if lacks_axes(args, batched, (2, 1)):
+        return loop(solve.bind, args, batched, {})  # raises
     vector = len(shape_of(b)) - batched[1] == 1
     if vector and not batched[1]:
         return solve.bind(a, b)
@@ -157,6 +160,8 @@ def tensorinv(a, ind=2):
     if ind <= 0:
         raise ValueError("Invalid ind argument.")
     shape = shape_of(a)
+    if not shape:
+        return np.linalg.tensorinv(np.ones(()), ind)  # an error
     inverse = np.linalg.inv(np.reshape(a, (int(np.prod(shape[ind:])), -1)))
     return np.reshape(inverse, shape[ind:] + shape[:ind])
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from funcgrad.core.batch import broadcasting
 from funcgrad.core.primitive import Sample, primitive
-from funcgrad.core.zero import is_finite
+from funcgrad.core.zero import selected
 from funcgrad.errors import DtypeError, describe, user_line
 
 __all__ = ["as_real", "one_number", "relu", "sigmoid", "softplus"]
@@ -73,11 +73,7 @@ def relu(x):
 
 def _select(t: Any, out: Any) -> Any:
     """Return `t` where `out` is positive, else 0."""
-    # A product is some ten times as fast as np.where on a random mask, but would make NaN of an
-    # infinite `t` that is not selected.
-    taken = np.greater(out, 0)
-    product = t * taken
-    return product if is_finite(product) else np.where(taken, t, 0)
+    return selected(np.greater(out, 0), t)
 
 
 @relu.def_jvp

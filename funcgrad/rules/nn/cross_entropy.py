@@ -11,20 +11,21 @@ from typing import Any
 
 import numpy as np
 
+from funcgrad.core.level import concrete
 from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import is_finite, shape_of
 from funcgrad.rules.nn.activations import as_real
 from funcgrad.rules.nn.softmax import (
     along_axes,
+    along_together,
     log_softmax,
     log_softmax_jvp,
     log_softmax_vjp,
     positive_axis,
     squeezed,
-    together,
 )
 
-__all__ = ["cross_entropy", "label_entropy"]
+__all__ = ["cross_entropy", "extremes", "label_entropy"]
 
 
 @primitive(canonical=along_axes)
@@ -87,7 +88,7 @@ def cross_entropy_vjp(primals, out, *, axis):
     return cross_entropy_pullback_logits, cross_entropy_pullback_labels
 
 
-together(cross_entropy)
+along_together(cross_entropy)
 
 
 @cross_entropy.def_samples
@@ -96,6 +97,12 @@ def cross_entropy_samples(rng):
     yield Sample(rng.normal(size=(3, 4)), rng.uniform(size=(3, 4)), fun=cross_entropy, axis=0)
     yield Sample(rng.normal(size=(3, 4)), rng.uniform(size=(4,)), fun=cross_entropy)
     yield Sample(np.zeros((0, 3)), np.zeros((0, 3)), fun=cross_entropy)
+
+
+def extremes(labels: Any) -> tuple[Any, ...]:
+    """Return the smallest and the largest label, under `vmap` those of all examples."""
+    plain = concrete(labels)
+    return (plain.min(), plain.max()) if plain.size else ()
 
 
 def _labelled(args, params):
@@ -152,7 +159,7 @@ def label_entropy_vjp(primals, out, *, axis):
     return label_entropy_pullback, None
 
 
-together(label_entropy)
+along_together(label_entropy)
 
 
 @label_entropy.def_samples

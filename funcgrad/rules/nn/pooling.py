@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.batch import align, count_examples, full_batch
+from funcgrad.core.batch import align, together
 from funcgrad.core.primitive import Sample, primitive
-from funcgrad.core.zero import is_finite, shape_of
+from funcgrad.core.zero import selected, shape_of
 from funcgrad.rules.families import linear
 from funcgrad.rules.nn.activations import one_number
 from funcgrad.rules.nn.convolution import as_floats
@@ -216,7 +216,7 @@ def pick_maxima(t, x, out, *, window, stride, padding, dilation):
     around = padded(t, padding)
     total: Any = 0
     for offset, view in views(around, window, stride, dilation, shape_of(out)[-len(window) :]):
-        total = total + _where(hit(offset), view)
+        total = total + selected(hit(offset), view)
     return (total / number).astype(t.dtype, copy=False)
 
 
@@ -227,16 +227,10 @@ def give_to_maxima(y, x, out, *, window, stride, padding, dilation):
     share = (y / number).astype(y.dtype, copy=False) if np.any(number > 1) else y
 
     def terms(offset: Sizes) -> Any:
-        return _where(hit(offset), share)
+        return selected(hit(offset), share)
 
     size = shape_of(x)[-len(window) :]
     return scattered(terms, size, window, stride, padding, dilation)
-
-
-def _where(mask: Any, t: Any) -> Any:
-    """Return `t` where the mask is true, else 0."""
-    product = t * mask  # much faster than np.where, but an infinite `t` would become NaN
-    return product if is_finite(product) else np.where(mask, t, 0)
 
 
 @max_window.def_jvp
@@ -274,9 +268,7 @@ def _linear_in_the_first(made: Any, transposed: Any) -> None:
 
     @made.def_batch
     def first_batch(args, batched, **params):
-        size = count_examples(args, batched)
-        args = [full_batch(x, own, size) for x, own in zip(args, batched, strict=True)]
-        return made.bind(*args, **params)
+        return made.bind(*together(args, batched), **params)
 
 
 _linear_in_the_first(pick_maxima, give_to_maxima)

@@ -14,19 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.batch import along, count_examples, full_batch, ndim_of, shift
+from funcgrad.core.batch import along, ndim_of, shift, together
 from funcgrad.core.primitive import Primitive, Sample, primitive
 from funcgrad.core.zero import is_finite, shape_of
 from funcgrad.rules.nn.activations import as_real
 
 __all__ = [
     "along_axes",
+    "along_together",
     "log_softmax",
     "log_sum_exp",
     "positive_axis",
     "softmax",
     "squeezed",
-    "together",
     "weighted_log_sum_exp",
     "weighted_sign",
 ]
@@ -60,16 +60,14 @@ def positive_axis(axis: int, ndim: int) -> int:
     return axis % ndim
 
 
-def together(made: Primitive) -> None:
+def along_together(made: Primitive) -> None:
     """Give a batching rule to a function of arrays of one shape (but for `axis`), along `axis`."""
 
-    def together_batch(args, batched, *, axis, **params):
-        size = count_examples(args, batched)
+    def along_together_batch(args, batched, *, axis, **params):
         axis = shift(axis, ndim_of(args[0], batched[0]))
-        args = [full_batch(x, own, size) for x, own in zip(args, batched, strict=True)]
-        return made.bind(*args, axis=axis, **params)
+        return made.bind(*together(args, batched), axis=axis, **params)
 
-    made.def_batch(together_batch)
+    made.def_batch(along_together_batch)
 
 
 # Softmax and its logarithms
@@ -250,7 +248,7 @@ def weighted_log_sum_exp_vjp(primals, out, *, axis, keepdims):
     return weighted_log_sum_exp_pullback_x, weighted_log_sum_exp_pullback_weights
 
 
-together(weighted_log_sum_exp)
+along_together(weighted_log_sum_exp)
 
 
 @weighted_log_sum_exp.def_samples
@@ -273,7 +271,7 @@ def weighted_sign(x, weights, *, axis=None, keepdims=False):
 weighted_sign.not_differentiable("a sign is piecewise constant")
 
 
-together(weighted_sign)
+along_together(weighted_sign)
 
 
 @weighted_sign.def_samples

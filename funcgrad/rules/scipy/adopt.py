@@ -1,25 +1,30 @@
-"""Primitives of SciPy functions, which do not dispatch: `adopt` makes one and the call for it.
+"""SciPy's functions, which do not dispatch: SciPy's own unless something is traced, then another.
 
-Without traced arguments the call is SciPy's own. With them, it is taken apart by the signature of
-the SciPy that is installed: what is named as an array goes by position, all else that was given is
-static. So a rule sees the options that the caller wrote, and reads others with their defaults.
+`in_place_of` decorates that other function, and `plain_only` makes the one that refuses by name
+what has no rule. `adopt` makes a primitive, and the call for it, which is taken apart by the
+signature of the SciPy that is installed: what is named as an array goes by position, all else that
+was given is static. So a rule sees the options that the caller wrote, and reads others with their
+defaults.
 """
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from math import prod
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from funcgrad.core.alternatives import INSTEAD, public_module
 from funcgrad.core.batch import count_examples, loop
+from funcgrad.core.dispatch import call_function, missing
+from funcgrad.core.level import is_tracing
 from funcgrad.core.primitive import Primitive, register
 from funcgrad.core.zero import dtype_of, shape_of
-from funcgrad.errors import MissingRuleError, user_line
-from funcgrad.rules.matmul import as_array
-from funcgrad.rules.spelling import holds_tracer
+from funcgrad.errors import FuncgradError, MissingRuleError, user_line
+from funcgrad.rules.spelling import as_array, holds_tracer
 
 __all__ = [
     "Adopted",
@@ -27,11 +32,17 @@ __all__ = [
     "document",
     "fold",
     "folding",
+    "full_name",
+    "in_place_of",
+    "is_traced",
     "no_option",
+    "plain_only",
     "pull",
     "push",
-    "refusing",
 ]
+
+
+Call = TypeVar("Call", bound=Callable[..., Any])
 
 
 class Adopted(Primitive):
@@ -65,14 +76,14 @@ def adopt(
     signature = inspect.signature(function)
 
     def compute(*values, **options):
-        return function(*values, **options)
+        result = function(*values, **options)
+        return tuple(result) if isinstance(result, list) else result  # of a stack of matrices
 
     made = Adopted(forward or compute, name=f"scipy_{function.__name__}")
     register(made, ())
 
+    @in_place_of(function)
     def call(*args, **kwargs):
-        if not holds_tracer(args) and not holds_tracer(list(kwargs.values())):
-            return function(*args, **kwargs)
         given = signature.bind(*args, **kwargs).arguments
         values = [as_array(given.pop(name)) for name in arrays]
         options = {key: value for key, value in given.items() if not key.startswith("overwrite_")}
@@ -89,7 +100,7 @@ def adopt(
 def no_option(function: Any, option: str, instead: str) -> MissingRuleError:
     """Make the error for an option that the rules do not know."""
     return MissingRuleError(
-        f"scipy.linalg.{function.__name__} with {option}= has no rule for traced values",
+        f"{full_name(function)} with {option}= has no rule for traced values",
         where=user_line(),
         fix=instead,
     )
@@ -107,6 +118,11 @@ def pull(rules: Primitive, *args: Any, **params: Any) -> Any:
     return rules.vjp(*args, **params)
 
 
+def full_name(function: Any) -> str:
+    """Return the name that users know a function by, such as ``scipy.linalg.expm``."""
+    return f"{public_module(function)}.{function.__name__}"
+
+
 def document(call: Any, function: Any, summary: str) -> Any:
     """Give `call` the name and the signature of SciPy's `function`, and a docstring."""
     name = function.__name__
@@ -114,24 +130,60 @@ def document(call: Any, function: Any, summary: str) -> Any:
     call.__signature__ = inspect.signature(function)
     call.__doc__ = (
         f"{summary}\n\nFor arrays that may be traced; parameters and results are those of "
-        f"`scipy.linalg.{name}`.\n"
+        f"`{full_name(function)}`.\n"
     )
     return call
 
 
-def refusing(function: Any, instead: str) -> Any:
-    """Make a function that refuses traced values, for one of SciPy's without a rule."""
+def is_traced(*values: Any) -> bool:
+    """Tell whether one of the values, or of the lists, holds a traced value."""
+    return holds_tracer(values)
 
-    def call(*args, **kwargs):
-        if holds_tracer(args) or holds_tracer(list(kwargs.values())):
-            raise MissingRuleError(
-                f"scipy.linalg.{function.__name__} has no rule for traced values",
-                where=user_line(),
-                fix=instead,
+
+def in_place_of(function: Callable[..., Any]) -> Callable[[Call], Call]:
+    """Declare what is called instead of SciPy's function when an argument holds a traced value."""
+
+    def declare(traced: Call) -> Call:
+        @functools.wraps(traced)
+        def either(*args: Any, **kwargs: Any) -> Any:
+            if is_traced(*args, *kwargs.values()):
+                return traced(*args, **kwargs)
+            return function(*args, **kwargs)
+
+        return cast(Call, either)
+
+    return declare
+
+
+def plain_only(value: Any, name: str = "") -> Any:
+    """Return a function of SciPy's without a rule so that it refuses traced values by name.
+
+    What is composed of functions with rules alone works as it is. Ufuncs refuse by themselves;
+    classes and constants are returned as they are.
+    """
+    return _refusing(value) if inspect.isroutine(value) else value
+
+
+@functools.cache
+def _refusing(function: Any) -> Any:
+    has_alternative = full_name(function) in INSTEAD
+
+    @functools.wraps(function)
+    def refusing(*args, **kwargs):
+        if has_alternative and is_traced(*args, *kwargs.values()):
+            return call_function(function, args, kwargs)
+        try:
+            return function(*args, **kwargs)
+        except (FuncgradError, ValueError) as error:
+            refused = isinstance(
+                error if error.__cause__ is None else error.__cause__, FuncgradError
             )
-        return function(*args, **kwargs)
+            if refused and (is_tracing() or is_traced(*args, *kwargs.values())):
+                given = (*args, *kwargs.values())
+                raise missing(full_name(function), given) from error
+            raise
 
-    return document(call, function, f"`scipy.linalg.{function.__name__}`, of plain arrays only.")
+    return refusing
 
 
 def folding(primitive: Primitive) -> None:

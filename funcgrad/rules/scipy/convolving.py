@@ -22,7 +22,8 @@ from funcgrad.core.primitive import Primitive, Sample, primitive
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.rules.convolution import window
 from funcgrad.rules.families import multilinear
-from funcgrad.rules.matmul import as_arrays, conj
+from funcgrad.rules.matmul import conj
+from funcgrad.rules.spelling import as_arrays
 
 __all__ = [
     "convolve",

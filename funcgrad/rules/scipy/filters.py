@@ -20,8 +20,8 @@ from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.rules.convolution import window
 from funcgrad.rules.families import linear
 from funcgrad.rules.fft import fitted
-from funcgrad.rules.matmul import as_arrays
 from funcgrad.rules.scipy.convolving import flip
+from funcgrad.rules.spelling import as_arrays
 
 __all__ = ["detrend", "hilbert", "lfilter"]
 

@@ -23,7 +23,7 @@ from funcgrad.core.batch import loop
 from funcgrad.core.level import concrete
 from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import dtype_of, shape_of, zero_wins
-from funcgrad.rules.matmul import as_arrays
+from funcgrad.rules.spelling import as_arrays
 
 __all__ = ["sample"]
 

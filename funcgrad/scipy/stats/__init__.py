@@ -14,10 +14,11 @@ derivatives are 0; with invalid parameters all is NaN, as in SciPy.
 
 from __future__ import annotations
 
-from typing import Any
-
 from scipy import stats
 
+from funcgrad.core.alternatives import offer
+from funcgrad.core.namespace import standing_in
+from funcgrad.scipy.stats._wrapped import without_formula
 from funcgrad.scipy.stats.bounded import truncnorm, uniform, vonmises, wrapcauchy
 from funcgrad.scipy.stats.continuous import (
     cauchy,
@@ -108,14 +109,6 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name.startswith("__"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        return getattr(stats, name)
-    except AttributeError as error:
-        raise AttributeError(str(error).replace("'scipy.stats'", repr(__name__))) from None
+offer("scipy.stats", __all__)
 
-
-def __dir__() -> list[str]:
-    return sorted({*dir(stats), *__all__})
+__getattr__, __dir__ = standing_in(__name__, stats, __all__, without_formula)

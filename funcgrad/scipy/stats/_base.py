@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from funcgrad.core.zero import dtype_of
 from funcgrad.scipy.stats._wrapped import NUMBERS, Wrapped, all_of, floats, none_of, selected
 
 __all__ = ["Continuous", "Discrete", "Distribution", "Positive"]
@@ -156,6 +157,7 @@ class Distribution(Wrapped):
             ``finish(value, scale)``, where a scale is given.
         """
         x, shapes, loc, scale = self._split((x,), args, kwds)
+        given = (x, *shapes, loc, scale)
         valid, shapes, scale = self._checked(shapes, scale)
         if loc is not None:
             x = np.subtract(x, loc)
@@ -172,9 +174,11 @@ class Distribution(Wrapped):
         if below == above:
             value = selected(inside, value, below)
         else:
-            value = selected(inside, value, selected(self._is_above(x, upper), above, below))
+            one = dtype_of(value).type
+            beyond = selected(self._is_above(x, upper), one(above), one(below))
+            value = selected(inside, value, beyond)
         defined = _both(valid, np.logical_not(np.isnan(x)))
-        return selected(defined, value, np.nan)
+        return value if all_of(defined) else selected(defined, value, _undefined(given))
 
     def _is_above(self, x: Any, upper: Any) -> Any:
         return np.greater_equal(x, upper)
@@ -182,16 +186,20 @@ class Distribution(Wrapped):
     def _quantile(self, formula: Formula, q: Any, args: Any, kwds: Any, *, rising: bool) -> Any:
         """Evaluate a function of a probability, to `loc` and `scale`."""
         q, shapes, loc, scale = self._split((q,), args, kwds)
+        given = (q, *shapes, loc, scale)
         valid, shapes, scale = self._checked(shapes, scale)
         inside = np.logical_and(np.greater(q, 0), np.less(q, 1))
         if all_of(inside) and all_of(valid):
             return _moved(formula(q, *shapes), loc, scale)
         value = _moved(formula(selected(inside, q, 0.5), *shapes), loc, scale)
-        ends = self._ends(*shapes)
+        # As numbers of the dtype of the result, which they do not decide.
+        one = dtype_of(value).type
+        ends = [one(end) if type(end) in NUMBERS else end for end in self._ends(*shapes)]
         first, last = (_moved(end, loc, scale) for end in (ends if rising else reversed(ends)))
         value = selected(inside, value, selected(np.equal(q, 0), first, last))
         possible = np.logical_and(np.greater_equal(q, 0), np.less_equal(q, 1))
-        return selected(_both(valid, possible), value, np.nan)
+        defined = _both(valid, possible)
+        return value if all_of(defined) else selected(defined, value, _undefined(given))
 
     def _ends(self, *shapes: Any) -> tuple[Any, Any]:
         """Return the quantiles of probability 0 and 1."""
@@ -200,6 +208,7 @@ class Distribution(Wrapped):
     def _number(self, formula: Formula, args: Any, kwds: Any, kind: str) -> Any:
         """Evaluate a function of the parameters alone."""
         _, shapes, loc, scale = self._split((), args, kwds)
+        given = (*shapes, loc, scale)
         valid, shapes, scale = self._checked(shapes, scale)
         value = formula(*shapes)
         if kind == "location":
@@ -208,7 +217,7 @@ class Distribution(Wrapped):
             value = value * np.square(scale) if kind == "square" else value + np.log(scale)
         if type(value) in NUMBERS:
             value = np.float64(value)
-        return value if all_of(valid) else selected(valid, value, np.nan)
+        return value if all_of(valid) else selected(valid, value, _undefined(given))
 
     # Methods with the same words for all
 
@@ -254,6 +263,16 @@ class Distribution(Wrapped):
         return self._number(self._entropy, args, kwds, "logarithm")
 
 
+def _undefined(values: Sequence[Any]) -> Any:
+    """Return NaN that depends on all values, so that each derivative is NaN as well."""
+    total: Any = None
+    for value in values:
+        if value is not None:
+            part = np.multiply(value, np.nan)
+            total = part if total is None else total + part
+    return total
+
+
 def _log_share(part: Any, rest: Any) -> Any:
     """Return the logarithm of a part of 1; where it is nearly 1, by the rest, which is exact."""
     large = np.greater(part, 0.5)
@@ -264,7 +283,7 @@ def _log_share(part: Any, rest: Any) -> Any:
 
 def _moved(value: Any, loc: Any, scale: Any) -> Any:
     """Return a point of the standard form in the units of the user."""
-    infinite = isinstance(value, float) and np.isinf(value)  # and so it remains
+    infinite = isinstance(value, float | np.floating) and np.isinf(value)  # and so it remains
     if scale is not None and not infinite:
         value = value * scale
     if loc is not None:

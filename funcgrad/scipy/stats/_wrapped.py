@@ -6,15 +6,19 @@ called with plain values only. A traced one is refused by name, not converted.
 
 from __future__ import annotations
 
+import difflib
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
+from funcgrad.core.alternatives import names_with_rules
 from funcgrad.core.dispatch import missing
 from funcgrad.core.level import TracerBase, concrete, top_trace
 from funcgrad.core.zero import dtype_of, shape_of
+from funcgrad.rules.scipy.adopt import plain_only
 from funcgrad.rules.spelling import array_of, holds_tracer
 
 __all__ = [
@@ -26,6 +30,7 @@ __all__ = [
     "none_of",
     "selected",
     "untraced",
+    "without_formula",
 ]
 
 NUMBERS = (float, int, bool, complex)
@@ -66,13 +71,57 @@ def all_of(mask: Any) -> bool:
     return mask is True or (not isinstance(mask, TracerBase) and bool(np.all(mask)))
 
 
+# Of methods that have no formula anywhere, and of distributions: what to write instead.
+_METHODS = {
+    "rvs": "draw with funcgrad.random, and shift and scale what was drawn",
+    "fit": "fit plain samples, or minimize the sum of -logpdf with funcgrad.optim",
+    "interval": "use ppf of both probabilities",
+    "stats": "use mean and var",
+    "expect": "use funcgrad.scipy.integrate.quad of the function times pdf",
+    "moment": "use mean and var, or funcgrad.scipy.integrate.quad of the power times pdf",
+}
+_DISTRIBUTIONS = {
+    "chi": "use chi2 of x**2: logpdf is chi2.logpdf(x**2, df) + log(2 * x), cdf chi2.cdf(x**2, df)",
+    "dweibull": "use weibull_min of abs(x), of which the density is half",
+    "exponweib": "write its density with weibull_min.logcdf and weibull_min.logpdf",
+    "invgauss": "write its density with numpy, and its cdf with norm.cdf",
+    "loggamma": "use gamma of exp(x): logpdf is gamma.logpdf(exp(x), c) + x",
+    "loguniform": "use uniform of log(x)",
+    "matrix_normal": "use multivariate_normal of the vector of all elements",
+    "maxwell": "use chi2 of x**2: logpdf is chi2.logpdf(x**2, 3) + log(2 * x)",
+    "multivariate_t": "write its density with scipy.special.gammaln and numpy.linalg.solve",
+    "nakagami": "use gamma of x**2",
+    "ncx2": "write its density with scipy.special.ive",
+    "reciprocal": "use uniform of log(x)",
+    "truncexpon": "use expon, less what is cut off",
+    "weibull_max": "use weibull_min of -x",
+    "wishart": "write its density with numpy.linalg.slogdet and scipy.special.multigammaln",
+}
+
+
+def _instead(name: str) -> str:
+    """Say what to write instead of a distribution, or of one of its methods."""
+    distribution, _, method = name.partition(".")
+    if method in _METHODS:
+        return _METHODS[method]
+    if distribution in _DISTRIBUTIONS:
+        return _DISTRIBUTIONS[distribution]
+    have = [own for own in names_with_rules("scipy.stats") if hasattr(stats, own)]
+    have = [own for own in have if own != distribution and hasattr(getattr(stats, own), "rvs")]
+    near = difflib.get_close_matches(distribution, have, n=1, cutoff=0.4) or ["norm"]
+    return (
+        "write the formula with functions of numpy and scipy.special; "
+        f"a distribution that has a rule is scipy.stats.{near[0]}"
+    )
+
+
 def untraced(name: str, function: Callable[..., Any], args: Sequence[Any], kwds: Any) -> Any:
     """Call a function of SciPy that has no counterpart here, with plain values only."""
     everything = (*args, *kwds.values())
     if any(map(holds_tracer, everything)):
         trace = top_trace([v for v in everything if isinstance(v, TracerBase)])
         if trace is None or trace.level > 0:
-            raise missing(f"scipy.stats.{name}", everything)
+            raise missing(f"scipy.stats.{name}", everything, _instead(name))
         args = [concrete(v) for v in args]  # constants
         kwds = {key: concrete(v) for key, v in kwds.items()}
     return function(*args, **kwds)
@@ -151,3 +200,19 @@ class Frozen:
     def _scipys(self) -> tuple[Any, Any]:
         """Return the arguments that SciPy's own would be made with."""
         return self.args, self.kwds
+
+
+# What makes distributions of one number, and of several.
+_GENERIC = (stats.rv_continuous, stats.rv_discrete, type(stats.multivariate_normal).__bases__[0])
+
+
+def without_formula(value: Any, name: str) -> Any:
+    """Return a function or a distribution of SciPy's so that it refuses traced values by name."""
+    if isinstance(value, _GENERIC):
+        return _without_formula(name)
+    return plain_only(value)
+
+
+@functools.cache
+def _without_formula(name: str) -> Wrapped:
+    return Wrapped(name)

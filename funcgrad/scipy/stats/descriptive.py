@@ -1,12 +1,13 @@
 """Functions of samples: `mode`, `rankdata`, `sem`, `zscore`, `entropy`, means and moments.
 
-Plain values go to SciPy's own function. For traced ones the same is composed of NumPy functions,
-for SciPy's default ``nan_policy="propagate"``.
+Values are SciPy's own, traced or not. What is differentiated is the same composed of NumPy
+functions, for SciPy's default ``nan_policy="propagate"``.
 """
 
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,10 +17,13 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from scipy import special, stats
 
 from funcgrad.core.batch import along
+from funcgrad.core.level import is_batched
 from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import shape_of
 from funcgrad.errors import MissingRuleError, user_line
-from funcgrad.rules.spelling import array_of, holds_tracer
+from funcgrad.rules.scipy.adopt import full_name, in_place_of
+from funcgrad.rules.spelling import array_of
+from funcgrad.scipy._twin import twin
 
 __all__ = [
     "entropy",
@@ -36,24 +40,62 @@ __all__ = [
 ]
 
 
-def _in_place_of(function: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
-    """Declare what is called instead of SciPy's function when an argument is traced."""
+def _propagating(function: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
+    """Declare what is called with traced arguments, for the usual policy for NaN."""
 
-    def declare(composed: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(composed)
+    def declare(traced: Callable[..., Any]) -> Callable[..., Any]:
+        @in_place_of(function)
+        @functools.wraps(traced)
         def either(*args: Any, **kwds: Any) -> Any:
-            if not any(map(holds_tracer, (*args, *kwds.values()))):
-                return function(*args, **kwds)
             policy = kwds.pop("nan_policy", "propagate")
             if policy != "propagate":
                 raise MissingRuleError(
-                    f"scipy.stats.{composed.__name__} has no rule for nan_policy={policy!r}",
+                    f"{full_name(function)} has no rule for nan_policy={policy!r}",
                     where=user_line(),
                     fix='use "propagate", and np.nanmean and its like for what leaves out NaN',
                 )
-            return composed(*args, **kwds)
+            return traced(*args, **kwds)
 
         return either
+
+    return declare
+
+
+def _differentiated(function: Callable[..., Any], *arrays: str) -> Callable[..., Any]:
+    """Declare a formula for the derivatives of SciPy's function, which computes the values.
+
+    Under `vmap` the formula computes them too, for all examples at once. It does not warn.
+
+    Parameters
+    ----------
+    function : callable
+        SciPy's.
+    *arrays : str
+        The parameters that are arrays.
+    """
+
+    def declare(composed: Callable[..., Any]) -> Any:
+        signature = inspect.signature(composed)
+
+        @_propagating(function)
+        @functools.wraps(composed)
+        def traced(*args: Any, **kwds: Any) -> Any:
+            given = signature.bind(*args, **kwds).arguments
+            named = [name for name in arrays if given.get(name) is not None]
+            values = [array_of(given.pop(name)) for name in named]
+
+            def value(*plain: Any) -> Any:
+                return function(**dict(zip(named, plain, strict=True)), **given)
+
+            def formula(*values: Any) -> Any:
+                with np.errstate(all="ignore"):
+                    return composed(**dict(zip(named, values, strict=True)), **given)
+
+            if any(map(is_batched, values)):
+                return formula(*values)
+            return twin.bind(*values, value=value, formula=formula)
+
+        return traced
 
     return declare
 
@@ -66,7 +108,18 @@ def _count(x: Any, axis: Any) -> int:
     return math.prod(shape[k] for k in normalize_axis_tuple(axis, len(shape)))
 
 
-@_in_place_of(stats.sem)
+def _mean(x: Any, axis: Any, keepdims: bool = False) -> Any:
+    return np.sum(x, axis=axis, keepdims=keepdims) / _count(x, axis)
+
+
+def _spread(x: Any, axis: Any, ddof: int, keepdims: bool = False) -> Any:
+    """Return the standard deviation, NaN if there are not enough samples."""
+    if _count(x, axis) <= ddof:
+        return np.sum(x * np.nan, axis=axis, keepdims=keepdims) * np.nan
+    return np.std(x, axis=axis, ddof=ddof, keepdims=keepdims)
+
+
+@_differentiated(stats.sem, "a")
 def sem(a: Any, axis: Any = 0, ddof: int = 1, *, keepdims: bool = False) -> Any:
     """Return the standard error of the mean, as `scipy.stats.sem`.
 
@@ -77,12 +130,10 @@ def sem(a: Any, axis: Any = 0, ddof: int = 1, *, keepdims: bool = False) -> Any:
     >>> float(sem(np.array([1.0, 2.0, 3.0, 2.0, 2.0]), ddof=0)) == (0.4 / 5) ** 0.5
     True
     """
-    a = array_of(a)
-    spread = np.std(a, axis=axis, ddof=ddof, keepdims=keepdims)
-    return spread / math.sqrt(_count(a, axis))
+    return _spread(a, axis, ddof, keepdims) / math.sqrt(_count(a, axis))
 
 
-@_in_place_of(stats.zscore)
+@_differentiated(stats.zscore, "a")
 def zscore(a: Any, axis: Any = 0, ddof: int = 0) -> Any:
     """Return how many standard deviations each element is from the mean, as `scipy.stats.zscore`.
 
@@ -93,12 +144,10 @@ def zscore(a: Any, axis: Any = 0, ddof: int = 0) -> Any:
     >>> zscore(np.array([1.0, 3.0]))
     array([-1.,  1.])
     """
-    a = array_of(a)
-    mean = np.mean(a, axis=axis, keepdims=True)
-    return (a - mean) / np.std(a, axis=axis, ddof=ddof, keepdims=True)
+    return (a - _mean(a, axis, True)) / _spread(a, axis, ddof, True)
 
 
-@_in_place_of(stats.variation)
+@_differentiated(stats.variation, "a")
 def variation(a: Any, axis: Any = 0, *, ddof: int = 0, keepdims: bool = False) -> Any:
     """Return the standard deviation by the mean, as `scipy.stats.variation`.
 
@@ -109,11 +158,10 @@ def variation(a: Any, axis: Any = 0, *, ddof: int = 0, keepdims: bool = False) -
     >>> float(variation(np.array([1.0, 3.0])))
     0.5
     """
-    spread = np.std(a, axis=axis, ddof=ddof, keepdims=keepdims)
-    return spread / np.mean(a, axis=axis, keepdims=keepdims)
+    return _spread(a, axis, ddof, keepdims) / _mean(a, axis, keepdims)
 
 
-@_in_place_of(stats.entropy)
+@_differentiated(stats.entropy, "pk", "qk")
 def entropy(
     pk: Any, qk: Any = None, base: Any = None, axis: Any = 0, *, keepdims: bool = False
 ) -> Any:
@@ -126,18 +174,16 @@ def entropy(
     >>> round(float(entropy(np.array([2.0, 2.0]), base=2)), 12)
     1.0
     """
-    pk = array_of(pk)
     pk = pk / np.sum(pk, axis=axis, keepdims=True)
     if qk is None:
         terms = special.entr(pk)
     else:
-        qk = array_of(qk)
         terms = special.rel_entr(pk, qk / np.sum(qk, axis=axis, keepdims=True))
     total = np.sum(terms, axis=axis, keepdims=keepdims)
-    return total if base is None else total / np.log(base)
+    return total if base is None else total / math.log(base)
 
 
-@_in_place_of(stats.gmean)
+@_differentiated(stats.gmean, "a", "weights")
 def gmean(
     a: Any, axis: Any = 0, dtype: Any = None, weights: Any = None, *, keepdims: bool = False
 ) -> Any:
@@ -150,11 +196,10 @@ def gmean(
     >>> round(float(gmean(np.array([1.0, 4.0]))), 12)
     2.0
     """
-    logs = np.log(_of_dtype(a, dtype))
-    return np.exp(_average(logs, axis, weights, keepdims))
+    return np.exp(_average(np.log(_of_dtype(a, dtype)), axis, weights, keepdims))
 
 
-@_in_place_of(stats.hmean)
+@_differentiated(stats.hmean, "a", "weights")
 def hmean(
     a: Any, axis: Any = 0, dtype: Any = None, *, weights: Any = None, keepdims: bool = False
 ) -> Any:
@@ -167,20 +212,23 @@ def hmean(
     >>> round(float(hmean(np.array([1.0, 3.0]))), 12)
     1.5
     """
-    inverse = 1 / _of_dtype(a, dtype)
-    return 1 / _average(inverse, axis, weights, keepdims)
+    a = _of_dtype(a, dtype)
+    defined = np.all(np.greater_equal(a, 0), axis=axis, keepdims=keepdims)
+    # The product, and not the number NaN, so that the derivative is NaN too.
+    return np.where(defined, 1, np.nan) / _average(1 / a, axis, weights, keepdims)
 
 
 def _average(x: Any, axis: Any, weights: Any, keepdims: Any) -> Any:
+    if weights is None:
+        return _mean(x, axis, keepdims)
     return np.average(x, axis=axis, weights=weights, keepdims=keepdims)
 
 
 def _of_dtype(a: Any, dtype: Any) -> Any:
-    a = array_of(a)
     return a if dtype is None else a.astype(dtype)
 
 
-@_in_place_of(stats.moment)
+@_differentiated(stats.moment, "a", "center")
 def moment(
     a: Any, order: Any = 1, axis: Any = 0, *, center: Any = None, keepdims: bool = False
 ) -> Any:
@@ -193,17 +241,19 @@ def moment(
     >>> float(moment(np.array([1.0, 3.0]), order=2))
     1.0
     """
-    a = array_of(a)
     orders = np.asarray(order)
     if orders.ndim:
-        parts = [moment(a, k, axis, center=center, keepdims=keepdims) for k in orders.tolist()]
-        return np.stack(parts)
+        return np.stack([_moment(a, int(k), axis, center, keepdims) for k in orders.tolist()])
+    return _moment(a, int(order), axis, center, keepdims)
+
+
+def _moment(a: Any, order: int, axis: Any, center: Any, keepdims: bool) -> Any:
     if center is None:
-        center = np.mean(a, axis=axis, keepdims=True)
-    return np.mean(np.power(a - center, int(order)), axis=axis, keepdims=keepdims)
+        center = _mean(a, axis, True)
+    return _mean(np.power(a - center, order), axis, keepdims)
 
 
-@_in_place_of(stats.skew)
+@_differentiated(stats.skew, "a")
 def skew(a: Any, axis: Any = 0, bias: bool = True, *, keepdims: bool = False) -> Any:
     """Return the skewness, as `scipy.stats.skew`.
 
@@ -214,13 +264,13 @@ def skew(a: Any, axis: Any = 0, bias: bool = True, *, keepdims: bool = False) ->
     >>> float(skew(np.array([1.0, 2.0, 3.0])))
     0.0
     """
-    second, third = (moment(a, k, axis, keepdims=keepdims) for k in (2, 3))
+    second, third = (_moment(a, k, axis, None, keepdims) for k in (2, 3))
     ratio = third / np.power(second, 1.5)
-    n = _count(array_of(a), axis)
+    n = _count(a, axis)
     return ratio if bias or n < 3 else ratio * math.sqrt(n * (n - 1)) / (n - 2)
 
 
-@_in_place_of(stats.kurtosis)
+@_differentiated(stats.kurtosis, "a")
 def kurtosis(
     a: Any, axis: Any = 0, fisher: bool = True, bias: bool = True, *, keepdims: bool = False
 ) -> Any:
@@ -233,9 +283,9 @@ def kurtosis(
     >>> float(kurtosis(np.array([1.0, 3.0])))
     -2.0
     """
-    second, fourth = (moment(a, k, axis, keepdims=keepdims) for k in (2, 4))
+    second, fourth = (_moment(a, k, axis, None, keepdims) for k in (2, 4))
     excess = fourth / np.square(second) - 3
-    n = _count(array_of(a), axis)
+    n = _count(a, axis)
     if not bias and n > 3:
         excess = ((n + 1) * excess + 6) * (n - 1) / ((n - 2) * (n - 3))
     return excess if fisher else excess + 3
@@ -257,7 +307,7 @@ def _ranks_samples(rng: Any) -> Iterator[Sample]:
     yield Sample(np.array([2.0, 1.0, 2.0]), "min", fun=rankdata, complex=False)
 
 
-@_in_place_of(stats.rankdata)
+@_propagating(stats.rankdata)
 def rankdata(a: Any, method: str = "average", *, axis: int | None = None) -> Any:
     """Return the rank of each element, as `scipy.stats.rankdata`; it carries no derivative.
 
@@ -314,7 +364,7 @@ def _modes_samples(rng: Any) -> Iterator[Sample]:
     yield Sample(x, fun=mode, axis=1, keepdims=True, kinks=True, complex=False)
 
 
-@_in_place_of(stats.mode)
+@_propagating(stats.mode)
 def mode(a: Any, axis: int | None = 0, *, keepdims: bool = False) -> Any:
     """Return the commonest value and its count, as `scipy.stats.mode`.
 

@@ -143,6 +143,18 @@ class _InvGamma(Positive):
         return selected(finite, 1 / (np.square(many - 1) * (many - 2)), np.inf)
 
 
+def _share(a: Any, b: Any, part: Any, rest: Any) -> Any:
+    """Return ``betainc(a, b, part / (part + rest))``: by the rest where the quotient nears 1."""
+    near = np.greater(part, rest)
+    first, second = selected(near, rest, part), selected(near, part, rest)
+    quotient = first / (first + second)
+    return selected(
+        near,
+        special.betaincc(b, a, selected(near, quotient, 0.5)),
+        special.betainc(a, b, selected(near, 0.5, quotient)),
+    )
+
+
 class _F(Positive):
     """F distribution with `dfn` and `dfd` degrees of freedom.
 
@@ -162,10 +174,10 @@ class _F(Positive):
         return value + m * np.log(dfd) + n * np.log(dfn) - special.betaln(n, m)
 
     def _cdf(self, x: Any, dfn: Any, dfd: Any) -> Any:
-        return special.betainc(0.5 * dfn, 0.5 * dfd, dfn * x / (dfd + dfn * x))
+        return _share(0.5 * dfn, 0.5 * dfd, dfn * x, dfd)
 
     def _sf(self, x: Any, dfn: Any, dfd: Any) -> Any:
-        return special.betainc(0.5 * dfd, 0.5 * dfn, dfd / (dfd + dfn * x))
+        return _share(0.5 * dfd, 0.5 * dfn, dfd, dfn * x)
 
     def _ppf(self, q: Any, dfn: Any, dfd: Any) -> Any:
         n, m = 0.5 * dfn, 0.5 * dfd

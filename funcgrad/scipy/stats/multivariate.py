@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from scipy import special, stats
 
-from funcgrad.core.level import concrete
+from funcgrad.core.level import concrete, detached
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.rules.spelling import array_of
-from funcgrad.scipy.stats._wrapped import Frozen, Wrapped, floats, selected
+from funcgrad.scipy.stats._wrapped import Frozen, Wrapped, floats, none_of, selected
 from funcgrad.scipy.stats.continuous import LOG_2PI
 
 __all__ = ["dirichlet", "multinomial", "multivariate_normal"]
@@ -35,8 +35,8 @@ class _MultivariateNormal(Wrapped):
     """Normal distribution of vectors, of mean `mean` and covariance `cov`.
 
     The last axis of `x` holds the components. `cov` may be a number, a vector (of variances) or a
-    matrix, of which the symmetric part counts; its gradient is symmetric: an entry off the diagonal
-    has half of what a change of both equal entries makes.
+    matrix, of which SciPy reads the lower triangle; its gradient is symmetric: an entry off the
+    diagonal has half of what a change of both equal entries makes.
 
     With ``allow_singular=True`` a covariance of lower rank is taken as SciPy does, on the subspace
     that it spans; derivatives in `cov` are those among covariances of the same rank.
@@ -179,7 +179,19 @@ def _normal_arguments(x: Any, mean: Any, cov: Any) -> tuple[Any, Any, Any]:
             f"Dimension mismatch: array 'cov' is of shape {shape}, "
             f"but 'mean' is a vector of length {dim}."
         )
-    return x, mean, 0.5 * (cov + np.swapaxes(cov, -1, -2))
+    return x, mean, _symmetric(cov)
+
+
+def _symmetric(cov: Any) -> Any:
+    """Return the matrix that SciPy takes `cov` for: it reads the lower triangle.
+
+    The derivative is that of the symmetric part, so that gradients are symmetric.
+    """
+    part = 0.5 * (cov + np.swapaxes(cov, -1, -2))
+    plain = detached(cov)
+    below = np.tril(plain, -1)
+    lacking = np.tril(plain) + np.swapaxes(below, -1, -2) - detached(part)
+    return part if none_of(np.not_equal(concrete(lacking), 0)) else part + lacking
 
 
 # Eigenvalues below this part of the largest one count as 0, as in SciPy.

@@ -171,7 +171,9 @@ class _HalfNorm(Positive):
         return 2 * special.ndtr(-x)
 
     def _logsf(self, x: Any) -> Any:
-        return math.log(2) + special.log_ndtr(-x)
+        small = np.less(x, 1)  # where the sum of both logarithms would cancel
+        near = np.log1p(-special.erf(selected(small, x, 1.0) / math.sqrt(2)))
+        return selected(small, near, math.log(2) + special.log_ndtr(-x))
 
     def _ppf(self, q: Any) -> Any:
         return special.ndtri(0.5 * (1 + q))

@@ -207,3 +207,13 @@ def test_errors_are_those_of_numpy(call):
     with pytest.raises(expected.type) as raised:
         fg.grad(call)(x)
     assert str(raised.value) == str(expected.value)
+
+
+@pytest.mark.parametrize("shape", [(0, 2), (2, 0), (0, 0)])
+@pytest.mark.parametrize("ord", [1, 2, np.inf, "fro", "nuc"])
+def test_norms_of_empty_matrices_are_0(ord, shape):
+    x = np.zeros(shape)
+    value, gradient = fg.value_and_grad(lambda x: np.linalg.norm(x, ord))(x)
+    assert value == 0
+    assert gradient.shape == shape
+    assert fg.jvp(lambda x: np.linalg.norm(x, ord), (x,), (x,))[1] == 0

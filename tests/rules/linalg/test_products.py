@@ -76,3 +76,8 @@ def test_errors_are_those_of_numpy(call):
     with pytest.raises(expected.type) as raised:
         fg.grad(call)(A)
     assert str(raised.value) == str(expected.value)
+
+
+def test_power_0_of_many_matrices_is_the_identity_of_each():
+    made = fg.vmap(lambda a: np.linalg.matrix_power(a, 0))(np.ones((2, 3, 3)))
+    np.testing.assert_array_equal(made, [np.eye(3), np.eye(3)])

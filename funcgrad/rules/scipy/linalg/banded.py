@@ -16,10 +16,10 @@ from funcgrad.core.batch import count_examples, full_batch
 from funcgrad.core.primitive import Sample
 from funcgrad.core.zero import shape_of
 from funcgrad.rules.linalg.stacks import columns, uncolumns
-from funcgrad.rules.matmul import as_array, conj
+from funcgrad.rules.matmul import conj
 from funcgrad.rules.reducing import plus
-from funcgrad.rules.scipy.adopt import adopt, document, fold, folding
-from funcgrad.rules.spelling import holds_tracer
+from funcgrad.rules.scipy.adopt import adopt, document, fold, folding, in_place_of
+from funcgrad.rules.spelling import as_array
 
 __all__ = ["solve_banded", "solveh_banded"]
 
@@ -105,9 +105,8 @@ def solve_banded_batch(args, batched, *, l_and_u, **options):
     return np.reshape(solve_banded.bind(ab, stacked, l_and_u=l_and_u, **options), shape_of(b))
 
 
+@in_place_of(scipy.linalg.solve_banded)
 def _solve_banded(l_and_u, ab, b, overwrite_ab=False, overwrite_b=False, check_finite=True):
-    if not holds_tracer([ab, b]):
-        return scipy.linalg.solve_banded(l_and_u, ab, b, overwrite_ab, overwrite_b, check_finite)
     below, above = l_and_u
     settings = {"l_and_u": (int(below), int(above)), "check_finite": check_finite}
     return solve_banded.bind(as_array(ab), as_array(b), **settings)

@@ -9,6 +9,7 @@ matrix functionals using triangular factorization", 2011).
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,10 @@ from funcgrad.core.batch import by_loop
 from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.rules.linalg.stacks import columns, transposed, uncolumns
-from funcgrad.rules.matmul import as_array
 from funcgrad.rules.reducing import plus
-from funcgrad.rules.scipy.adopt import adopt, document, folding
+from funcgrad.rules.scipy.adopt import adopt, document, folding, in_place_of
 from funcgrad.rules.scipy.linalg.triangular import half, read, solve_triangular
-from funcgrad.rules.spelling import holds_tracer
+from funcgrad.rules.spelling import as_array
 
 __all__ = ["lu", "lu_factor", "lu_solve"]
 
@@ -38,8 +38,8 @@ def _right(x: Any, upper: Any, trans: int = 0) -> Any:
 
 
 def _rows(x: Any, order: Any) -> Any:
-    """Return ``x[order]``."""
-    return np.take_along_axis(x, np.expand_dims(order, 1), axis=0)
+    """Return ``x[order]``, of each matrix of a stack."""
+    return np.take_along_axis(x, np.expand_dims(order, -1), axis=-2)
 
 
 def _inverse(order: Any) -> Any:
@@ -48,38 +48,40 @@ def _inverse(order: Any) -> Any:
 
 def factors_dot(lower: Any, upper: Any, a_dot: Any) -> Any:
     """Return the tangents of both factors; `a_dot` has the rows in the order of the factors."""
-    (m, k), n = shape_of(lower), shape_of(upper)[-1]
-    top, corner = lower[:k], upper[:, :k]
-    inner = _right(_left(top, a_dot[:k, :k]), corner)
+    (m, k), n = shape_of(lower)[-2:], shape_of(upper)[-1]
+    top, corner = lower[..., :k, :], upper[..., :k]
+    inner = _right(_left(top, a_dot[..., :k, :k]), corner)
     l_dot, u_dot = np.matmul(top, np.tril(inner, -1)), np.matmul(np.triu(inner), corner)
     if m > k:
-        below = _right(a_dot[k:] - np.matmul(lower[k:], u_dot), corner)
-        l_dot = np.concatenate([l_dot, below])
+        below = _right(a_dot[..., k:, :] - np.matmul(lower[..., k:, :], u_dot), corner)
+        l_dot = np.concatenate([l_dot, below], axis=-2)
     if n > k:
-        beside = _left(top, a_dot[:, k:] - np.matmul(l_dot, upper[:, k:]))
-        u_dot = np.concatenate([u_dot, beside], axis=1)
+        beside = _left(top, a_dot[..., k:] - np.matmul(l_dot, upper[..., k:]))
+        u_dot = np.concatenate([u_dot, beside], axis=-1)
     return l_dot, u_dot
 
 
 def pull_factors(lower: Any, upper: Any, l_bar: Any, u_bar: Any) -> Any:
     """Return the cotangent of the matrix, with the rows in the order of the factors."""
-    (m, k), n = shape_of(lower), shape_of(upper)[-1]
-    top, corner = lower[:k], upper[:, :k]
+    (m, k), n = shape_of(lower)[-2:], shape_of(upper)[-1]
+    top, corner = lower[..., :k, :], upper[..., :k]
     l_bar = np.zeros_like(lower) if l_bar is None else l_bar
     u_bar = np.zeros_like(upper) if u_bar is None else u_bar
     below = beside = None
     if m > k:
-        below = _right(l_bar[k:], corner, 1)
-        u_bar, l_bar = u_bar - np.matmul(transposed(lower[k:]), below), l_bar[:k]
+        below = _right(l_bar[..., k:, :], corner, 1)
+        u_bar = u_bar - np.matmul(transposed(lower[..., k:, :]), below)
+        l_bar = l_bar[..., :k, :]
     if n > k:
-        beside = _left(top, u_bar[:, k:], 1)
-        l_bar, u_bar = l_bar - np.matmul(beside, transposed(upper[:, k:])), u_bar[:, :k]
+        beside = _left(top, u_bar[..., k:], 1)
+        l_bar = l_bar - np.matmul(beside, transposed(upper[..., k:]))
+        u_bar = u_bar[..., :k]
     inner = np.tril(np.matmul(transposed(top), l_bar), -1)
     inner = inner + np.triu(np.matmul(u_bar, transposed(corner)))
     a_bar = _right(_left(top, inner, 1), corner, 1)
     if below is not None:
-        a_bar = np.concatenate([a_bar, below])
-    return a_bar if beside is None else np.concatenate([a_bar, beside], axis=1)
+        a_bar = np.concatenate([a_bar, below], axis=-2)
+    return a_bar if beside is None else np.concatenate([a_bar, beside], axis=-1)
 
 
 @primitive(name="scipy_lu")
@@ -108,15 +110,14 @@ def lu_parts_vjp(primals, out, **options):
 by_loop(lu_parts)
 
 
+@in_place_of(scipy.linalg.lu)
 def _lu(a, permute_l=False, overwrite_a=False, check_finite=True, p_indices=False):
-    if not holds_tracer(a):
-        return scipy.linalg.lu(a, permute_l, overwrite_a, check_finite, p_indices)
     p, lower, upper = lu_parts.bind(as_array(a), check_finite=check_finite)
     if permute_l:
         return _rows(lower, p), upper
     if p_indices:
         return p, lower, upper
-    places = np.equal(np.expand_dims(p, 1), np.arange(shape_of(lower)[0]))
+    places = np.equal(np.expand_dims(p, -1), np.arange(shape_of(lower)[-2]))
     return places.astype(np.real(np.zeros(1, dtype_of(lower))).dtype), lower, upper
 
 
@@ -130,6 +131,7 @@ def lu_samples(rng):
     yield Sample(rng.normal(size=(3, 3)), permute_l=True)
     yield Sample(rng.normal(size=(4, 2)))
     yield Sample(rng.normal(size=(2, 4)))
+    yield Sample(rng.normal(size=(2, 3, 2)), permute_l=True)
     yield Sample(rng.normal(size=(1, 1)), complex=False)  # SciPy's L is then real
 
 
@@ -143,10 +145,14 @@ lu_factor = adopt(
 @primitive()
 def order_of_pivots(piv):
     """The order of rows that a sequence of exchanges makes."""
-    order = np.arange(len(piv))
-    for row, other in enumerate(piv):
-        order[[row, other]] = order[[other, row]]
-    return order
+    *lead, n = piv.shape
+    order = np.broadcast_to(np.arange(n), piv.shape).copy()
+    stacked, rows = (x.reshape(math.prod(lead), n) for x in (order, piv))
+    each = np.arange(len(rows))
+    for row in range(n):
+        other = rows[:, row]
+        stacked[each, other], stacked[:, row] = stacked[:, row], stacked[each, other]
+    return stacked.reshape(*lead, n)
 
 
 order_of_pivots.not_differentiable("positions")
@@ -231,9 +237,8 @@ def lu_solve_vjp(primals, out, *, trans=0, **options):
 folding(lu_solve)
 
 
+@in_place_of(scipy.linalg.lu_solve)
 def _lu_solve(lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True):
-    if not holds_tracer([lu_and_piv, b]):
-        return scipy.linalg.lu_solve(lu_and_piv, b, trans, overwrite_b, check_finite)
     lu, piv = lu_and_piv
     arrays = map(as_array, (lu, piv, b))
     return lu_solve.bind(*arrays, trans=trans, check_finite=check_finite)

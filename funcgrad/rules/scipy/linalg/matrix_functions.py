@@ -22,9 +22,9 @@ from funcgrad.core.primitive import Primitive, Sample, primitive
 from funcgrad.core.zero import shape_of
 from funcgrad.rules.linalg.stacks import transposed
 from funcgrad.rules.reducing import plus
-from funcgrad.rules.scipy.adopt import adopt, document
+from funcgrad.rules.scipy.adopt import adopt, document, in_place_of
 from funcgrad.rules.scipy.linalg.matrix_equations import sylvester
-from funcgrad.rules.spelling import holds_tracer
+from funcgrad.rules.spelling import as_array
 
 __all__ = ["expm", "expm_frechet", "fractional_matrix_power", "functions", "logm", "sqrtm"]
 
@@ -147,16 +147,55 @@ def expm_samples(rng):
     yield Sample(rng.normal(size=(1, 1)))
 
 
+@primitive(name="scipy_expm_frechet")
+def exponential_and_frechet(a, e, **options):
+    """`expm` at `a`, as it comes out beside its derivative in the direction `e`, and that."""
+    return tuple(scipy.linalg.expm_frechet(a, e, **options))
+
+
+@exponential_and_frechet.def_jvp
+def exponential_and_frechet_jvp(primals, tangents, out, **options):
+    (a, _), (a_dot, _) = primals, tangents
+    first = None if a_dot is None else exponential_frechet.bind(a, a_dot)
+    return first, exponential_frechet_jvp(primals, tangents, out[1])
+
+
+@exponential_and_frechet.def_vjp
+def exponential_and_frechet_vjp(primals, out, **options):
+    a, _ = primals
+    pull_a, pull_e = exponential_frechet_vjp(primals, out[1])
+
+    def exponential_and_frechet_pullback_a(out_bar):
+        first, second = out_bar
+        total = None if second is None else pull_a(second)
+        return total if first is None else plus(total, expm_vjp((a,), None)(first))
+
+    def exponential_and_frechet_pullback_e(out_bar):
+        return None if out_bar[1] is None else pull_e(out_bar[1])
+
+    return exponential_and_frechet_pullback_a, exponential_and_frechet_pullback_e
+
+
+by_loop(exponential_and_frechet)
+
+
+@in_place_of(scipy.linalg.expm_frechet)
 def _expm_frechet(A, E, method=None, compute_expm=True, check_finite=True):
-    if not holds_tracer([A, E]):
-        return scipy.linalg.expm_frechet(A, E, method, compute_expm, check_finite)
-    derivative = exponential_frechet.bind(A, E)
-    return (expm.bind(A), derivative) if compute_expm else derivative
+    A, E = as_array(A), as_array(E)
+    if not compute_expm:
+        return exponential_frechet.bind(A, E)
+    return exponential_and_frechet.bind(A, E, method=method, check_finite=check_finite)
 
 
 expm_frechet = document(
     _expm_frechet, scipy.linalg.expm_frechet, "Frechet derivative of the matrix exponential."
 )
+exponential_and_frechet.overridden = (expm_frechet,)
+
+
+@exponential_and_frechet.def_samples
+def exponential_and_frechet_samples(rng):
+    yield Sample(rng.normal(size=(2, 2)), rng.normal(size=(2, 2)))
 
 
 sqrtm = adopt(

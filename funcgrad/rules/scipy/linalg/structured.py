@@ -15,8 +15,8 @@ from funcgrad.core.level import concrete
 from funcgrad.core.primitive import DECLARED, Composed, Sample
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.rules.matmul import conj
-from funcgrad.rules.scipy.adopt import document
-from funcgrad.rules.spelling import array_of, holds_tracer
+from funcgrad.rules.scipy.adopt import document, in_place_of
+from funcgrad.rules.spelling import array_of
 
 __all__ = ["block_diag", "circulant", "companion", "hankel", "toeplitz"]
 
@@ -25,12 +25,8 @@ def _composed(function: Any, summary: str) -> Any:
     """Declare the decorated function, for traced arguments, as that of SciPy's name."""
 
     def declare(fun: Any) -> Composed:
-        def call(*args: Any, **kwargs: Any) -> Any:
-            if holds_tracer(args) or holds_tracer(list(kwargs.values())):
-                return fun(*args, **kwargs)
-            return function(*args, **kwargs)
-
-        made = Composed(document(call, function, summary), (call,))
+        call = document(in_place_of(function)(fun), function, summary)
+        made = Composed(call, (call,))
         made.name = f"scipy_{function.__name__}"
         DECLARED[made.name] = made
         return made

@@ -23,10 +23,10 @@ from funcgrad.rules.linalg.stacks import (
     transposed,
     uncolumns,
 )
-from funcgrad.rules.matmul import as_array, conj
+from funcgrad.rules.matmul import conj
 from funcgrad.rules.reducing import plus
-from funcgrad.rules.scipy.adopt import adopt, document, folding, pull, push
-from funcgrad.rules.spelling import holds_tracer
+from funcgrad.rules.scipy.adopt import adopt, document, folding, in_place_of, pull, push
+from funcgrad.rules.spelling import as_array
 
 __all__ = ["cho_factor", "cho_solve", "cholesky", "half", "solve_triangular"]
 
@@ -165,9 +165,8 @@ by_loop(cho_factor)
 _bare = cho_factor.call
 
 
+@in_place_of(scipy.linalg.cho_factor)
 def _cho_factor(a, lower=False, overwrite_a=False, check_finite=True):
-    if not holds_tracer(a):
-        return scipy.linalg.cho_factor(a, lower, overwrite_a, check_finite)
     return _bare(a, lower=lower, check_finite=check_finite), lower
 
 
@@ -241,9 +240,8 @@ def cho_solve_vjp(primals, out, *, lower, **options):
 folding(cho_solve)
 
 
+@in_place_of(scipy.linalg.cho_solve)
 def _cho_solve(c_and_lower, b, overwrite_b=False, check_finite=True):
-    if not holds_tracer([c_and_lower, b]):
-        return scipy.linalg.cho_solve(c_and_lower, b, overwrite_b, check_finite)
     c, lower = c_and_lower
     return cho_solve.bind(as_array(c), as_array(b), lower=lower, check_finite=check_finite)
 

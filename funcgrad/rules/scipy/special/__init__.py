@@ -5,6 +5,7 @@ It needs SciPy, and is loaded when one of these functions first meets a traced v
 """
 
 from funcgrad.rules.scipy.special import (
+    alternatives,
     bessel,
     counting,
     distributions,
@@ -20,6 +21,7 @@ from funcgrad.rules.scipy.special import (
 )
 
 __all__ = [
+    "alternatives",
     "bessel",
     "counting",
     "distributions",

@@ -18,18 +18,19 @@ from typing import Any
 import numpy as np
 from scipy import special as sp
 
+from funcgrad.core.elementwise import elementwise
 from funcgrad.core.primitive import Sample
 from funcgrad.core.zero import dtype_of
-from funcgrad.rules.scipy.special.declare import declare, factors
+from funcgrad.rules.scipy.special.declare import factors
 from funcgrad.rules.scipy.special.numerical import slope
 
 __all__: list[str] = []
 
-_INTEGER = "SciPy rounds it to an integer"
+_INTEGER = "SciPy cuts it off to an integer"
 
 # Orders 0 and 1
 
-j0 = declare(sp.j0)
+j0 = elementwise(sp.j0)
 
 
 @j0.def_partial()
@@ -37,7 +38,7 @@ def j0_partial(t, x):
     return t * -sp.j1(x)
 
 
-j1 = declare(sp.j1)
+j1 = elementwise(sp.j1)
 
 
 @j1.def_partial()
@@ -45,7 +46,7 @@ def j1_partial(t, x):
     return t * (0.5 * (sp.j0(x) - sp.jv(2, x)))
 
 
-y0 = declare(sp.y0, domain=(0.5, 4.0))
+y0 = elementwise(sp.y0, domain=(0.5, 4.0))
 
 
 @y0.def_partial()
@@ -53,7 +54,7 @@ def y0_partial(t, x):
     return t * -sp.y1(x)
 
 
-y1 = declare(sp.y1, domain=(0.5, 4.0))
+y1 = elementwise(sp.y1, domain=(0.5, 4.0))
 
 
 @y1.def_partial()
@@ -61,7 +62,7 @@ def y1_partial(t, x):
     return t * (0.5 * (sp.y0(x) - sp.yv(2, x)))
 
 
-i0 = declare(sp.i0, name="special_i0")
+i0 = elementwise(sp.i0, name="special_i0")
 
 
 @i0.def_partial()
@@ -69,7 +70,7 @@ def i0_partial(t, x):
     return t * sp.i1(x)
 
 
-i1 = declare(sp.i1)
+i1 = elementwise(sp.i1)
 
 
 @i1.def_partial()
@@ -77,30 +78,53 @@ def i1_partial(t, x):
     return t * (0.5 * (sp.i0(x) + sp.iv(2, x)))
 
 
-i0e = declare(sp.i0e, domain=(0.5, 4.0))
+i0e = elementwise(sp.i0e, domain=(0.5, 4.0))
+
+
+def _scaled_slope(x: Any, plain: Any, order: int, sign: int) -> Any:
+    """Return the slope of a scaled function: `plain`, or for large arguments Hankel's expansion.
+
+    There `plain` is a difference of numbers that are nearly equal. The expansion is ``x**-0.5``
+    times a series in 1/x (Abramowitz and Stegun, 9.7.1 and 9.7.2), differentiated term by term.
+    """
+    size = np.abs(x)
+    is_large = np.greater(size, 30)
+    far = np.where(is_large, size, 30.0)
+    terms = [1.0]
+    for k in range(1, 20):
+        terms.append(terms[-1] * sign * (4 * order**2 - (2 * k - 1) ** 2) / (8 * k))
+    series: Any = 0.0
+    for k in reversed(range(20)):
+        series = series / far + (k + 0.5) * terms[k]
+    scale = float(1 / np.sqrt(2 * np.pi)) if sign < 0 else float(np.sqrt(np.pi / 2))
+    slope = -scale * series / (far * np.sqrt(far))
+    if sign < 0 and order == 0:
+        slope = slope * np.sign(x)  # an even function
+    return np.where(is_large, slope, plain)
 
 
 @i0e.def_partial()
 def i0e_partial(t, x, out):
-    return t * (sp.i1e(x) - np.sign(x) * out)
+    return t * _scaled_slope(x, sp.i1e(x) - np.sign(x) * out, 0, -1)
 
 
-i1e = declare(sp.i1e, domain=(0.5, 4.0))
+i1e = elementwise(sp.i1e, domain=(0.5, 4.0))
 
 
 @i1e.def_partial()
 def i1e_partial(t, x, out):
-    return t * (0.5 * (sp.i0e(x) + sp.ive(2, x)) - np.sign(x) * out)
+    plain = 0.5 * (sp.i0e(x) + sp.ive(2, x)) - np.sign(x) * out
+    return t * _scaled_slope(x, plain, 1, -1)
 
 
 @i0e.def_samples
 @i1e.def_samples
 def scaled_samples(rng):
-    yield Sample(np.array([-1.5, -0.5]))
+    yield Sample(np.array([-1.5, -0.5, -40.0, 40.0]))
     yield Sample(np.array([0.0]), kinks=True)
 
 
-k0 = declare(sp.k0, domain=(0.5, 4.0))
+k0 = elementwise(sp.k0, domain=(0.5, 4.0))
 
 
 @k0.def_partial()
@@ -108,7 +132,7 @@ def k0_partial(t, x):
     return t * -sp.k1(x)
 
 
-k1 = declare(sp.k1, domain=(0.5, 4.0))
+k1 = elementwise(sp.k1, domain=(0.5, 4.0))
 
 
 @k1.def_partial()
@@ -116,20 +140,20 @@ def k1_partial(t, x):
     return t * (-0.5 * (sp.k0(x) + sp.kv(2, x)))
 
 
-k0e = declare(sp.k0e, domain=(0.5, 4.0))
+k0e = elementwise(sp.k0e, domain=(0.5, 4.0))
 
 
 @k0e.def_partial()
 def k0e_partial(t, x, out):
-    return t * (out - sp.k1e(x))
+    return t * _scaled_slope(x, out - sp.k1e(x), 0, 1)
 
 
-k1e = declare(sp.k1e, domain=(0.5, 4.0))
+k1e = elementwise(sp.k1e, domain=(0.5, 4.0))
 
 
 @k1e.def_partial()
 def k1e_partial(t, x, out):
-    return t * (out - 0.5 * (sp.k0e(x) + sp.kve(2, x)))
+    return t * _scaled_slope(x, out - 0.5 * (sp.k0e(x) + sp.kve(2, x)), 1, 1)
 
 
 # Real orders
@@ -158,18 +182,18 @@ def _pulls_order(ufunc: np.ufunc) -> Callable[..., Any]:
 _ORDERS = (0.5, 3.0)
 _POSITIVE = (0.5, 4.0)
 
-jv = declare(sp.jv, domain=(_ORDERS, _POSITIVE))
-yv = declare(sp.yv, domain=(_ORDERS, _POSITIVE))
-iv = declare(sp.iv, domain=(_ORDERS, _POSITIVE))
-kv = declare(sp.kv, domain=(_ORDERS, _POSITIVE))
-kve = declare(sp.kve, domain=(_ORDERS, _POSITIVE))
-jve = declare(sp.jve, domain=(_ORDERS, _POSITIVE))
-yve = declare(sp.yve, domain=(_ORDERS, _POSITIVE))
-ive = declare(sp.ive, domain=(_ORDERS, _POSITIVE))
-hankel1 = declare(sp.hankel1, domain=(_ORDERS, _POSITIVE))
-hankel2 = declare(sp.hankel2, domain=(_ORDERS, _POSITIVE))
-hankel1e = declare(sp.hankel1e, domain=(_ORDERS, _POSITIVE))
-hankel2e = declare(sp.hankel2e, domain=(_ORDERS, _POSITIVE))
+jv = elementwise(sp.jv, domain=(_ORDERS, _POSITIVE))
+yv = elementwise(sp.yv, domain=(_ORDERS, _POSITIVE))
+iv = elementwise(sp.iv, domain=(_ORDERS, _POSITIVE))
+kv = elementwise(sp.kv, domain=(_ORDERS, _POSITIVE))
+kve = elementwise(sp.kve, domain=(_ORDERS, _POSITIVE))
+jve = elementwise(sp.jve, domain=(_ORDERS, _POSITIVE))
+yve = elementwise(sp.yve, domain=(_ORDERS, _POSITIVE))
+ive = elementwise(sp.ive, domain=(_ORDERS, _POSITIVE))
+hankel1 = elementwise(sp.hankel1, domain=(_ORDERS, _POSITIVE))
+hankel2 = elementwise(sp.hankel2, domain=(_ORDERS, _POSITIVE))
+hankel1e = elementwise(sp.hankel1e, domain=(_ORDERS, _POSITIVE))
+hankel2e = elementwise(sp.hankel2e, domain=(_ORDERS, _POSITIVE))
 
 for _made in (jv, yv, iv, kv, kve, jve, yve, ive, hankel1, hankel2, hankel1e, hankel2e):
     _made.def_partial(0)(_pulls_order(_made.ufunc))
@@ -291,11 +315,13 @@ yn.no_partial(0, _INTEGER)
 
 @kn.def_partial(1)
 def kn_partial_x(t, n, x):
+    n = np.trunc(n)
     return t * (-0.5 * (sp.kv(n - 1, x) + sp.kv(n + 1, x)))
 
 
 @yn.def_partial(1)
 def yn_partial_x(t, n, x):
+    n = np.trunc(n)
     return t * (0.5 * (sp.yn(n - 1, x) - sp.yn(n + 1, x)))
 
 
@@ -309,8 +335,8 @@ def integer_samples(rng):
 
 # Struve functions
 
-struve = declare(sp.struve, domain=(_ORDERS, _POSITIVE))
-modstruve = declare(sp.modstruve, domain=(_ORDERS, _POSITIVE))
+struve = elementwise(sp.struve, domain=(_ORDERS, _POSITIVE))
+modstruve = elementwise(sp.modstruve, domain=(_ORDERS, _POSITIVE))
 struve.def_partial(0)(_pulls_order(sp.struve))
 modstruve.def_partial(0)(_pulls_order(sp.modstruve))
 
@@ -364,10 +390,10 @@ def airy_samples(rng):
 
 # Kelvin functions: y = ber + i bei solves x^2 y'' + x y' = i x^2 y
 
-ber, bei = declare(sp.ber, domain=_POSITIVE), declare(sp.bei, domain=_POSITIVE)
-ker, kei = declare(sp.ker, domain=_POSITIVE), declare(sp.kei, domain=_POSITIVE)
-berp, beip = declare(sp.berp, domain=_POSITIVE), declare(sp.beip, domain=_POSITIVE)
-kerp, keip = declare(sp.kerp, domain=_POSITIVE), declare(sp.keip, domain=_POSITIVE)
+ber, bei = elementwise(sp.ber, domain=_POSITIVE), elementwise(sp.bei, domain=_POSITIVE)
+ker, kei = elementwise(sp.ker, domain=_POSITIVE), elementwise(sp.kei, domain=_POSITIVE)
+berp, beip = elementwise(sp.berp, domain=_POSITIVE), elementwise(sp.beip, domain=_POSITIVE)
+kerp, keip = elementwise(sp.kerp, domain=_POSITIVE), elementwise(sp.keip, domain=_POSITIVE)
 
 
 @ber.def_partial()

@@ -14,15 +14,12 @@ from funcgrad.core.batch import broadcasting
 from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import zero_wins
 from funcgrad.rules.scipy.special.gamma import binom_slopes, poch_slopes
+from funcgrad.rules.spelling import as_arrays
 
 __all__ = ["comb", "factorial", "perm"]
 
 
-def _arrays(args, params):
-    return tuple(np.asarray(x) if isinstance(x, list | tuple) else x for x in args), params
-
-
-@primitive(canonical=_arrays)
+@primitive(canonical=as_arrays)
 def factorial(n, *, exact=False, extend="zero"):
     """``gamma(n + 1)``, and 0 for negative numbers unless `extend` says otherwise."""
     return sp.factorial(n, exact=exact, extend=extend)
@@ -63,7 +60,7 @@ def _is_inside(n: Any, k: Any) -> Any:
     return np.less_equal(k, n) & np.greater_equal(n, 0) & np.greater_equal(k, 0)
 
 
-@primitive(canonical=_arrays)
+@primitive(canonical=as_arrays)
 def comb(N, k, *, exact=False, repetition=False):
     """The binomial coefficient, and 0 unless ``0 <= k <= N``."""
     return sp.comb(N, k, exact=exact, repetition=repetition)
@@ -79,7 +76,7 @@ def _comb_slopes(n, k, repetition):
     return np.where(inside, by_n, 0), np.where(inside, by_k, 0)
 
 
-@primitive(canonical=_arrays)
+@primitive(canonical=as_arrays)
 def perm(N, k, *, exact=False):
     """The number of ordered choices, and 0 unless ``0 <= k <= N``."""
     return sp.perm(N, k, exact=exact)

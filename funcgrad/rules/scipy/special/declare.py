@@ -1,10 +1,10 @@
-"""How SciPy's ufuncs become primitives, whatever the number of their arguments and results.
+"""SciPy's ufuncs as primitives, whatever the number of their arguments and results.
 
 One or two arguments and one result, with a derivative in each argument: that is the elementwise
-kind of the core, and `declare` makes it. All others are `Factors`: each result's derivative in each
-argument is a factor for each element, and one function ``partial(t, ...)`` gives its product with
-a tangent or cotangent. Its parameters after `t` say what it needs: arguments by their names, and
-`out`, the result, or the tuple of results.
+kind of the core (`funcgrad.core.elementwise`). All others are `Factors`: each result's derivative
+in each argument is a factor for each element, and one function ``partial(t, ...)`` gives its
+product with a tangent or cotangent. Its parameters after `t` say what it needs: arguments by their
+names, and `out`, the result, or the tuple of results.
 
 An argument for which no derivative is known has no partial; asking for that derivative is an error
 that names the argument, never a silent zero.
@@ -18,32 +18,15 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.batch import align
-from funcgrad.core.elementwise import Elementwise
 from funcgrad.core.foreign import argument
 from funcgrad.core.level import top_trace
-from funcgrad.core.primitive import FUNCTIONS, UFUNCS, Primitive, register, store
+from funcgrad.core.primitive import FUNCTIONS, Primitive, register, store
 from funcgrad.core.zero import dtype_of, guarded
 from funcgrad.errors import MissingRuleError, user_line
 
-__all__ = ["Factors", "declare", "factors", "narrow"]
+__all__ = ["Factors", "factors", "missing_partial", "narrow", "where_defined"]
 
 Rule = Callable[..., Any]
-
-
-def declare(ufunc: np.ufunc, *, domain: Any = (-2.0, 2.0), name: str | None = None) -> Elementwise:
-    """Declare the primitive of a ufunc of one or two arguments, all with a derivative.
-
-    Parameters
-    ----------
-    ufunc : numpy.ufunc
-    domain : pair of float, or one pair for each argument
-        Where the tests draw the arguments from.
-    name : str, optional
-        Where NumPy has a ufunc of the same name.
-    """
-    made = Elementwise(ufunc, name=name or ufunc.__name__, domain=domain)
-    register(made, (ufunc,), UFUNCS)
-    return made
 
 
 def factors(ufunc: np.ufunc, arguments: str, *, name: str | None = None) -> Factors:
@@ -143,7 +126,7 @@ class Factors(Primitive):
     def _has(self, index: int) -> bool:
         return any(own == index for own, _ in self.products)
 
-    def _complain(self, index: int) -> MissingRuleError:  # type: ignore[override]
+    def _missing(self, index: int) -> MissingRuleError:
         return missing_partial(self.name, self.arguments[index], self.why.get(index))
 
     def _jvp(self, primals: Any, tangents: Any, out: Any) -> Any:
@@ -153,7 +136,7 @@ class Factors(Primitive):
             if t is None:
                 continue
             if not self._has(index):
-                raise self._complain(index)
+                raise self._missing(index)
             for result in range(self.ufunc.nout):
                 if (index, result) in self.products:
                     product, names = self.products[index, result]
@@ -168,7 +151,7 @@ class Factors(Primitive):
         if not self._has(index):
 
             def missing_pullback(out_bar: Any) -> Any:
-                raise self._complain(index)
+                raise self._missing(index)
 
             return missing_pullback
         several = self.ufunc.nout > 1
@@ -210,3 +193,8 @@ def narrow(x: Any, like: Any) -> Any:
         return x
     kind = dtype_of(x).kind
     return x.astype(np.complex64 if kind == "c" else np.float32)
+
+
+def where_defined(out: Any, factor: Any) -> Any:
+    """Return a factor, NaN where the function is: a formula may go on where SciPy does not."""
+    return np.where(np.isnan(out), np.nan, factor)

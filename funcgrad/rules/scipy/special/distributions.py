@@ -13,18 +13,20 @@ from typing import Any
 import numpy as np
 from scipy import special as sp
 
+from funcgrad.core.elementwise import elementwise
 from funcgrad.core.primitive import Sample
-from funcgrad.rules.scipy.special.declare import declare, factors
+from funcgrad.rules.scipy.special.declare import factors, where_defined
 from funcgrad.rules.scipy.special.incomplete import beta_density, gamma_density, gamma_slope
 from funcgrad.rules.scipy.special.numerical import tail_slope
 
 __all__: list[str] = []
 
 _COUNT = "it is a count, which SciPy rounds"
+_ROOT_2PI = float(np.sqrt(2.0 * np.pi))
 
 # Chi-squared: gammainc(v / 2, x / 2)
 
-chdtr = declare(sp.chdtr, domain=((0.5, 4.0), (0.5, 4.0)))
+chdtr = elementwise(sp.chdtr, domain=((0.5, 4.0), (0.5, 4.0)))
 
 
 @chdtr.def_partial(0)
@@ -37,7 +39,7 @@ def chdtr_partial_x(t, x, y):
     return t * (0.5 * gamma_density(0.5 * x, 0.5 * y))
 
 
-chdtrc = declare(sp.chdtrc, domain=((0.5, 4.0), (0.5, 4.0)))
+chdtrc = elementwise(sp.chdtrc, domain=((0.5, 4.0), (0.5, 4.0)))
 
 
 @chdtrc.def_partial(0)
@@ -50,7 +52,7 @@ def chdtrc_partial_x(t, x, y):
     return t * (-0.5 * gamma_density(0.5 * x, 0.5 * y))
 
 
-chdtri = declare(sp.chdtri, domain=((0.5, 4.0), (0.1, 0.9)))
+chdtri = elementwise(sp.chdtri, domain=((0.5, 4.0), (0.1, 0.9)))
 
 
 @chdtri.def_partial(0)
@@ -136,8 +138,11 @@ def gdtrix_samples(rng):
 
 
 def _student_density(df: Any, x: Any) -> Any:
+    is_normal = np.equal(df, np.inf)
+    df = np.where(is_normal, 1.0, df)
     log = -0.5 * (df + 1) * np.log1p(x * x / df) - 0.5 * np.log(df)
-    return np.exp(log - sp.betaln(0.5 * df, 0.5))
+    student = np.exp(log - sp.betaln(0.5 * df, 0.5))
+    return np.where(is_normal, np.exp(-0.5 * x * x) / _ROOT_2PI, student)
 
 
 def _student_slope(df: Any, x: Any) -> Any:
@@ -149,10 +154,12 @@ def _student_slope(df: Any, x: Any) -> Any:
     def upper(p: Any) -> Any:
         return sp.stdtr(p, -x)
 
-    return tail_slope(lower, upper, df, df)
+    is_normal = np.equal(df, np.inf)
+    df = np.where(is_normal, 1.0, df)
+    return np.where(is_normal, 0, tail_slope(lower, upper, df, df))
 
 
-stdtr = declare(sp.stdtr, domain=((1.0, 6.0), (-2.0, 2.0)))
+stdtr = elementwise(sp.stdtr, domain=((1.0, 6.0), (-2.0, 2.0)))
 
 
 @stdtr.def_partial(0)
@@ -165,7 +172,7 @@ def stdtr_partial_x(t, x, y):
     return t * _student_density(x, y)
 
 
-stdtrit = declare(sp.stdtrit, domain=((1.5, 6.0), (0.1, 0.9)))
+stdtrit = elementwise(sp.stdtrit, domain=((1.5, 6.0), (0.1, 0.9)))
 
 
 @stdtrit.def_partial(0)
@@ -284,13 +291,13 @@ pdtri = factors(sp.pdtri, "k y")
 
 
 @pdtr.def_partial(1)
-def pdtr_partial_m(t, k, m):
-    return t * -gamma_density(np.floor(k) + 1, m)
+def pdtr_partial_m(t, k, m, out):
+    return t * where_defined(out, -gamma_density(np.floor(k) + 1, m))
 
 
 @pdtrc.def_partial(1)
-def pdtrc_partial_m(t, k, m):
-    return t * gamma_density(np.floor(k) + 1, m)
+def pdtrc_partial_m(t, k, m, out):
+    return t * where_defined(out, gamma_density(np.floor(k) + 1, m))
 
 
 @pdtri.def_partial(1)
@@ -304,26 +311,30 @@ bdtri = factors(sp.bdtri, "k n y")
 
 
 @bdtr.def_partial(2)
-def bdtr_partial_p(t, k, n, p):
-    return t * -_binomial_density(k, n, p)
+def bdtr_partial_p(t, k, n, p, out):
+    return t * where_defined(out, -_binomial_density(k, n, p))
 
 
 @bdtrc.def_partial(2)
-def bdtrc_partial_p(t, k, n, p):
-    return t * _binomial_density(k, n, p)
+def bdtrc_partial_p(t, k, n, p, out):
+    return t * where_defined(out, _binomial_density(k, n, p))
 
 
 @bdtri.def_partial(2)
 def bdtri_partial_y(t, k, n, out):
-    return t / -_binomial_density(k, n, out)
+    return t / where_defined(out, -_binomial_density(k, n, out))
 
 
 def _binomial_density(k: Any, n: Any, p: Any) -> Any:
     """Return the derivative of the probability of more than `k` out of `n` successes."""
-    count = np.floor(k)
+    count, n = np.floor(k), np.trunc(n)
     inside = np.greater_equal(count, 0) & np.less(count, n)  # else it is 0 or 1 for all p
     density = beta_density(np.where(inside, count + 1, 1.0), np.where(inside, n - count, 1.0), p)
     return np.where(inside, density, 0)
+
+
+def _negative_binomial_density(k: Any, n: Any, p: Any) -> Any:
+    return beta_density(1.0 * np.trunc(n), np.trunc(k) + 1.0, p)
 
 
 nbdtr = factors(sp.nbdtr, "k n p")
@@ -331,13 +342,13 @@ nbdtrc = factors(sp.nbdtrc, "k n p")
 
 
 @nbdtr.def_partial(2)
-def nbdtr_partial_p(t, k, n, p):
-    return t * beta_density(1.0 * n, k + 1.0, p)
+def nbdtr_partial_p(t, k, n, p, out):
+    return t * where_defined(out, _negative_binomial_density(k, n, p))
 
 
 @nbdtrc.def_partial(2)
-def nbdtrc_partial_p(t, k, n, p):
-    return t * -beta_density(1.0 * n, k + 1.0, p)
+def nbdtrc_partial_p(t, k, n, p, out):
+    return t * where_defined(out, -_negative_binomial_density(k, n, p))
 
 
 for _made in (pdtr, pdtrc, pdtri, bdtr, bdtrc, bdtri, nbdtr, nbdtrc):
@@ -379,13 +390,15 @@ def nbdtr_samples(rng):
 
 # Kolmogorov's limit: an alternating series, and one of theta functions where that is slow
 
-kolmogorov = declare(sp.kolmogorov, domain=(0.4, 2.0))
-kolmogi = declare(sp.kolmogi, domain=(0.1, 0.9))
+kolmogorov = elementwise(sp.kolmogorov, domain=(0.4, 2.0))
+kolmogi = elementwise(sp.kolmogi, domain=(0.1, 0.9))
 
 
 def _kolmogorov_slope(x: Any) -> Any:
     is_small = np.less(x, 1)
-    large, small = np.where(is_small, 1, x), np.where(is_small, x, 1)
+    # Below 0.02 it is 1 to the last bit, and its slope 0; above 30 it is 0.
+    large = np.where(is_small, 1, np.minimum(x, 30))
+    small = np.where(is_small, np.maximum(x, 0.02), 1)
     far: Any = 0.0
     near: Any = 0.0
     for k in range(1, 6):

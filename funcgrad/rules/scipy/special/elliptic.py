@@ -1,10 +1,10 @@
 """Elliptic integrals and functions, and the arithmetic-geometric mean.
 
 The complete integrals are hypergeometric functions of their parameter, of which all derivatives are
-known; the usual formulas divide by it and cancel near 0. The incomplete ones are differentiated in
-the parameter by differences (`funcgrad.rules.scipy.special.numerical`): about 12 digits, fewer
-within a thousandth of ``m = 1``. So are Carlson's symmetric integrals but the first, and those that
-follow from it (NIST Digital Library of Mathematical Functions, 19.18).
+known; the usual formulas divide by it and cancel near 0. The incomplete ones, and their derivatives
+in the parameter, are integrals of Carlson's (NIST Digital Library of Mathematical Functions, 19.25
+and 19.18), without a singularity that is not theirs. Carlson's integrals but the first are
+differentiated by differences (`funcgrad.rules.scipy.special.numerical`): about 12 digits.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from scipy import special as sp
 
+from funcgrad.core.elementwise import elementwise
 from funcgrad.core.primitive import Sample
-from funcgrad.rules.scipy.special.declare import declare, factors
+from funcgrad.rules.scipy.special.declare import factors, where_defined
 from funcgrad.rules.scipy.special.numerical import slope
 
 __all__: list[str] = []
@@ -24,19 +25,27 @@ _PI = float(np.pi)
 
 # Complete elliptic integrals
 
-ellipk = declare(sp.ellipk, domain=(-1.0, 0.9))
-ellipe = declare(sp.ellipe, domain=(-1.0, 0.9))
-ellipkm1 = declare(sp.ellipkm1, domain=(0.1, 2.0))
+ellipk = elementwise(sp.ellipk, domain=(-1.0, 0.9))
+ellipe = elementwise(sp.ellipe, domain=(-1.0, 0.9))
+ellipkm1 = elementwise(sp.ellipkm1, domain=(0.1, 2.0))
+
+
+def _ellipk_slope(x: Any) -> Any:
+    return _PI / 8 * sp.hyp2f1(1.5, 1.5, 2.0, x)
+
+
+def _ellipe_slope(x: Any) -> Any:
+    return -_PI / 8 * sp.hyp2f1(0.5, 1.5, 2.0, x)
 
 
 @ellipk.def_partial()
-def ellipk_partial(t, x):
-    return t * (_PI / 8 * sp.hyp2f1(1.5, 1.5, 2.0, x))
+def ellipk_partial(t, x, out):
+    return t * where_defined(out, _ellipk_slope(x))
 
 
 @ellipe.def_partial()
-def ellipe_partial(t, x):
-    return t * (-_PI / 8 * sp.hyp2f1(0.5, 1.5, 2.0, x))
+def ellipe_partial(t, x, out):
+    return t * where_defined(out, _ellipe_slope(x))
 
 
 def _ellipkm1_slope(x: Any, out: Any) -> Any:
@@ -65,39 +74,49 @@ def ellipkm1_samples(rng):
 
 # Incomplete elliptic integrals
 
-ellipkinc = declare(sp.ellipkinc, domain=((-1.5, 1.5), (-1.0, 0.8)))
-ellipeinc = declare(sp.ellipeinc, domain=((-1.5, 1.5), (-1.0, 0.8)))
+ellipkinc = elementwise(sp.ellipkinc, domain=((-1.5, 1.5), (-1.0, 0.8)))
+ellipeinc = elementwise(sp.ellipeinc, domain=((-1.5, 1.5), (-1.0, 0.8)))
 
 
 @ellipkinc.def_partial(0)
-def ellipkinc_partial_phi(t, x, y):
-    return t / np.sqrt(1 - y * np.square(np.sin(x)))
+def ellipkinc_partial_phi(t, x, y, out):
+    return t * where_defined(out, 1 / np.sqrt(1 - y * np.square(np.sin(x))))
 
 
 @ellipeinc.def_partial(0)
-def ellipeinc_partial_phi(t, x, y):
-    return t * np.sqrt(1 - y * np.square(np.sin(x)))
+def ellipeinc_partial_phi(t, x, y, out):
+    return t * where_defined(out, np.sqrt(1 - y * np.square(np.sin(x))))
 
 
-def _room(phi: Any, m: Any) -> Any:
-    """Return how far `m` is from where the integrand is singular, and SciPy's domain ends."""
-    return np.minimum(1 - m * np.square(np.sin(phi)), 8 * (1 - m))
+def _by_parameter(phi: Any, of_period: Any, integral: Any) -> Any:
+    """Return the derivative in `m`: that of whole periods, and that of the angle that is left."""
+    periods = np.round(phi / _PI)
+    rest = phi - periods * _PI
+    sine, cosine = np.sin(rest), np.cos(rest)
+    whole = np.where(np.equal(periods, 0), 0, 2 * periods * of_period)
+    return whole + sine * sine * sine / 6 * integral(cosine * cosine, sine * sine)
 
 
 @ellipkinc.def_partial(1)
 def ellipkinc_partial_m(t, x, y):
-    def of_parameter(m):
-        return sp.ellipkinc(x, m)
+    def integral(cosine2, sine2):
+        return sp.elliprd(cosine2, 1.0, 1 - y * sine2)
 
-    return t * slope(of_parameter, y, _room(x, y))
+    return t * _by_parameter(x, _ellipk_slope(y), integral)
 
 
 @ellipeinc.def_partial(1)
 def ellipeinc_partial_m(t, x, y):
-    def of_parameter(m):
-        return sp.ellipeinc(x, m)
+    def integral(cosine2, sine2):
+        return -sp.elliprd(cosine2, 1 - y * sine2, 1.0)
 
-    return t * slope(of_parameter, y, _room(x, y))
+    return t * _by_parameter(x, _ellipe_slope(y), integral)
+
+
+@ellipkinc.def_samples
+@ellipeinc.def_samples
+def incomplete_samples(rng):
+    yield Sample(np.array([0.5, 2.0, -4.0]), np.array([0.9, 0.3, -2.0]))
 
 
 # Jacobi's elliptic functions sn, cn, dn and the amplitude
@@ -134,7 +153,7 @@ def ellipj_samples(rng):
 
 # The arithmetic-geometric mean, which is pi (a + b) / 4 K, by K of 1 - m = 4 a b / (a + b)^2
 
-agm = declare(sp.agm, domain=(0.5, 2.0))
+agm = elementwise(sp.agm, domain=(0.5, 2.0))
 
 
 def _agm_slope(a: Any, b: Any, out: Any) -> Any:
@@ -164,7 +183,7 @@ def agm_samples(rng):
 # Carlson's symmetric integrals
 
 elliprf = factors(sp.elliprf, "x y z")
-elliprc = declare(sp.elliprc, domain=((0.5, 2.0), (0.5, 2.0)))
+elliprc = elementwise(sp.elliprc, domain=((0.5, 2.0), (0.5, 2.0)))
 elliprd = factors(sp.elliprd, "x y z")
 elliprg = factors(sp.elliprg, "x y z")
 elliprj = factors(sp.elliprj, "x y z p")

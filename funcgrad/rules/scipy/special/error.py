@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from scipy import special as sp
 
+from funcgrad.core.elementwise import elementwise
 from funcgrad.core.primitive import Sample
 from funcgrad.core.zero import dtype_of
-from funcgrad.rules.scipy.special.declare import declare, factors
+from funcgrad.rules.scipy.special.declare import factors
 
 __all__: list[str] = []
 
@@ -23,7 +24,7 @@ _ROOT_2 = float(np.sqrt(2.0))
 _ROOT_2PI = float(np.sqrt(2.0 * np.pi))
 _HALF = float(np.sqrt(np.pi / 2.0))
 
-erf = declare(sp.erf)
+erf = elementwise(sp.erf)
 
 
 @erf.def_partial()
@@ -31,7 +32,7 @@ def erf_partial(t, x):
     return t * (_SCALE * np.exp(-x * x))
 
 
-erfc = declare(sp.erfc)
+erfc = elementwise(sp.erfc)
 
 
 @erfc.def_partial()
@@ -39,7 +40,7 @@ def erfc_partial(t, x):
     return t * (-_SCALE * np.exp(-x * x))
 
 
-erfi = declare(sp.erfi)
+erfi = elementwise(sp.erfi)
 
 
 @erfi.def_partial()
@@ -56,7 +57,7 @@ def _inverse_powers(x: Any, ratio: float) -> Any:
     return step * total
 
 
-erfcx = declare(sp.erfcx)
+erfcx = elementwise(sp.erfcx)
 
 
 @erfcx.def_partial()
@@ -72,7 +73,7 @@ def erfcx_samples(rng):
     yield Sample(np.array([5.0, 25.0, 1e3, -3.0]), complex=False)
 
 
-dawsn = declare(sp.dawsn)
+dawsn = elementwise(sp.dawsn)
 
 
 @dawsn.def_partial()
@@ -88,7 +89,7 @@ def dawsn_samples(rng):
     yield Sample(np.array([5.0, -25.0, 1e3]), complex=False)
 
 
-wofz = declare(sp.wofz)
+wofz = elementwise(sp.wofz)
 
 
 @wofz.def_partial()
@@ -96,7 +97,7 @@ def wofz_partial(t, x, out):
     return t * (_SCALE * 1j - 2 * x * out)
 
 
-erfinv = declare(sp.erfinv, domain=(-0.9, 0.9))
+erfinv = elementwise(sp.erfinv, domain=(-0.9, 0.9))
 
 
 @erfinv.def_partial()
@@ -104,7 +105,7 @@ def erfinv_partial(t, out):
     return t * (np.exp(out * out) / _SCALE)
 
 
-erfcinv = declare(sp.erfcinv, domain=(0.1, 1.9))
+erfcinv = elementwise(sp.erfcinv, domain=(0.1, 1.9))
 
 
 @erfcinv.def_partial()
@@ -114,7 +115,7 @@ def erfcinv_partial(t, out):
 
 # The normal distribution
 
-ndtr = declare(sp.ndtr)
+ndtr = elementwise(sp.ndtr)
 
 
 @ndtr.def_partial()
@@ -122,7 +123,7 @@ def ndtr_partial(t, x):
     return t * (np.exp(-0.5 * x * x) / _ROOT_2PI)
 
 
-log_ndtr = declare(sp.log_ndtr)
+log_ndtr = elementwise(sp.log_ndtr)
 
 
 @log_ndtr.def_partial()
@@ -136,7 +137,7 @@ def log_ndtr_samples(rng):
     yield Sample(np.array([-40.0, -5.0, 5.0]), complex=False)
 
 
-ndtri = declare(sp.ndtri, domain=(0.1, 0.9))
+ndtri = elementwise(sp.ndtri, domain=(0.1, 0.9))
 
 
 @ndtri.def_partial()
@@ -144,7 +145,7 @@ def ndtri_partial(t, out):
     return t * (_ROOT_2PI * np.exp(0.5 * out * out))
 
 
-ndtri_exp = declare(sp.ndtri_exp, domain=(-3.0, -0.1))
+ndtri_exp = elementwise(sp.ndtri_exp, domain=(-3.0, -0.1))
 
 
 @ndtri_exp.def_partial()
@@ -157,7 +158,7 @@ def ndtri_exp_samples(rng):
     yield Sample(np.array([-800.0, -50.0]), kinks=True)  # SciPy's own is not exact to 8 digits
 
 
-owens_t = declare(sp.owens_t)
+owens_t = elementwise(sp.owens_t)
 
 
 @owens_t.def_partial(0)
@@ -198,28 +199,52 @@ def fresnel_samples(rng):
 voigt_profile = factors(sp.voigt_profile, "x sigma gamma")
 
 
-def _voigt_slope(x: Any, sigma: Any, gamma: Any) -> tuple[Any, Any]:
-    """Return ``z = (x + i gamma) / (sigma sqrt(2))``, and ``w'(z)`` scaled like the profile."""
-    z = (x + 1j * gamma) / (sigma * _ROOT_2)
-    return z, (_SCALE * 1j - 2 * z * sp.wofz(z)) / (sigma * _ROOT_2PI)
+def _voigt_slopes(x: Any, sigma: Any, gamma: Any) -> tuple[Any, Any]:
+    """Return the derivative by ``x + i gamma`` of the profile, and its second one times `sigma`.
+
+    The profile solves the heat equation, so the second is the derivative in `sigma`.
+    """
+    is_narrow = np.equal(sigma, 0)
+    at = x + 1j * gamma
+    wide = np.where(is_narrow, 1.0, sigma)
+    z = at / (wide * _ROOT_2)
+    w = sp.wofz(z)
+    first, second = _SCALE * 1j - 2 * z * w, -2 * w - 2 * z * (_SCALE * 1j - 2 * z * w)
+    # These cancel for large z, where w is i / (sqrt(pi) z) times a series in z**-2.
+    is_far = np.greater(np.abs(z), 30) & np.greater_equal(np.imag(z), 0)
+    far = np.where(is_far, z, 30.0)
+    step = 0.5 / (far * far)
+    series: Any = 0.0
+    slope: Any = 0.0
+    for n in range(8, -1, -1):
+        series = 1 + (2 * n + 3) * step * series
+        slope = 2 * n + 2 + (2 * n + 3) * step * slope
+    first = np.where(is_far, -_SCALE * 1j * step * series, first)
+    second = np.where(is_far, _SCALE * 1j * step * slope / far, second)
+    # Of no width it is Cauchy's density.
+    safe = np.where(is_narrow & np.not_equal(at, 0), at, 1.0)
+    cauchy = 1j / (_PI * safe * safe)
+    by_at = np.where(is_narrow, -cauchy, first / (2 * wide * wide * np.sqrt(_PI)))
+    by_sigma = np.where(
+        is_narrow, sigma * 2 * cauchy / safe, second / (2 * wide * wide * _ROOT_2PI)
+    )
+    is_peak = is_narrow & np.equal(at, 0)
+    return np.where(is_peak, np.nan, by_at), np.where(is_peak, np.nan, by_sigma)
 
 
 @voigt_profile.def_partial(0)
 def voigt_profile_partial_x(t, x, sigma, gamma):
-    _, rate = _voigt_slope(x, sigma, gamma)
-    return t * (np.real(rate) / (sigma * _ROOT_2))
+    return t * np.real(_voigt_slopes(x, sigma, gamma)[0])
 
 
 @voigt_profile.def_partial(1)
-def voigt_profile_partial_sigma(t, x, sigma, gamma, out):
-    z, rate = _voigt_slope(x, sigma, gamma)
-    return t * (-(out + np.real(rate * z)) / sigma)
+def voigt_profile_partial_sigma(t, x, sigma, gamma):
+    return t * np.real(_voigt_slopes(x, sigma, gamma)[1])
 
 
 @voigt_profile.def_partial(2)
 def voigt_profile_partial_gamma(t, x, sigma, gamma):
-    _, rate = _voigt_slope(x, sigma, gamma)
-    return t * (-np.imag(rate) / (sigma * _ROOT_2))
+    return t * -np.imag(_voigt_slopes(x, sigma, gamma)[0])
 
 
 @voigt_profile.def_samples

@@ -13,17 +13,19 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 from scipy import special as sp
 
-from funcgrad.core.batch import count_examples, full_batch, loop
+from funcgrad.core.batch import loop, together
 from funcgrad.core.level import concrete
 from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import dtype_of, is_finite, shape_of, zero_wins
+from funcgrad.rules.nn import softmax as nn
+from funcgrad.rules.spelling import as_array
 
 __all__ = ["log_softmax", "logsumexp", "softmax", "weighted_logsumexp"]
 
 
 def _prepared(args, params):
     """Canonical form: arrays of one shape, `axis` a tuple of numbers that are not negative."""
-    args = tuple([np.asarray(x) if isinstance(x, list | tuple) else x for x in args])
+    args = tuple(map(as_array, args))
     shape = np.broadcast_shapes(*map(shape_of, args))
     if len(args) == 2:
         args = tuple([_spread(x, shape, y) for x, y in zip(args, args[::-1], strict=True)])
@@ -46,10 +48,9 @@ def _along(primitive: Any) -> None:
     """Give the batching rule to functions in canonical form."""
 
     def along_batch(args: Any, batched: Any, *, axis: Any, **params: Any) -> Any:
-        size = count_examples(args, batched)
-        if not size:  # SciPy does not reduce an empty array over several axes
+        whole = together(args, batched)
+        if not shape_of(whole[0])[0]:  # SciPy does not reduce an empty array over several axes
             return loop(primitive.bind, args, batched, {"axis": axis, **params})
-        whole = [full_batch(x, own, size) for x, own in zip(args, batched, strict=True)]
         return primitive.bind(*whole, axis=tuple([i + 1 for i in axis]), **params)
 
     primitive.def_batch(along_batch)
@@ -69,18 +70,8 @@ def softmax(x, *, axis=None):
     return sp.softmax(x, axis=axis)
 
 
-@softmax.def_jvp
-def softmax_jvp(primals, tangents, out, *, axis):
-    (x_dot,) = tangents
-    return out * (x_dot - np.sum(out * x_dot, axis=axis, keepdims=True))
-
-
-@softmax.def_vjp
-def softmax_vjp(primals, out, *, axis):
-    def softmax_pullback(out_bar):
-        return out * (out_bar - np.sum(out * out_bar, axis=axis, keepdims=True))
-
-    return softmax_pullback
+softmax.def_jvp(nn.softmax_jvp)
+softmax.def_vjp(nn.softmax_vjp)
 
 
 @primitive(canonical=_prepared, name="special_log_softmax")
@@ -89,20 +80,8 @@ def log_softmax(x, *, axis=None):
     return sp.log_softmax(x, axis=axis)
 
 
-@log_softmax.def_jvp
-def log_softmax_jvp(primals, tangents, out, *, axis):
-    (x_dot,) = tangents
-    return x_dot - np.sum(np.exp(out) * x_dot, axis=axis, keepdims=True)
-
-
-@log_softmax.def_vjp
-def log_softmax_vjp(primals, out, *, axis):
-    def log_softmax_pullback(out_bar):
-        return out_bar - np.exp(out) * np.sum(out_bar, axis=axis, keepdims=True)
-
-    return log_softmax_pullback
-
-
+log_softmax.def_jvp(nn.log_softmax_jvp)
+log_softmax.def_vjp(nn.log_softmax_vjp)
 _along(softmax)
 _along(log_softmax)
 

@@ -19,11 +19,18 @@ from scipy import special as sp
 from scipy.special import _ufuncs
 
 from funcgrad.core.batch import broadcasting
+from funcgrad.core.elementwise import elementwise
 from funcgrad.core.level import concrete
 from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import dtype_of, zero_wins
-from funcgrad.rules.scipy.special.declare import declare, factors, missing_partial, narrow
+from funcgrad.rules.scipy.special.declare import (
+    factors,
+    missing_partial,
+    narrow,
+    where_defined,
+)
 from funcgrad.rules.scipy.special.numerical import slope
+from funcgrad.rules.spelling import as_arrays
 
 __all__ = [
     "binom_slopes",
@@ -44,7 +51,7 @@ _BERNOULLI = tuple(
 
 # Gamma itself
 
-gamma = declare(sp.gamma, domain=(0.5, 4.0))
+gamma = elementwise(sp.gamma, domain=(0.5, 4.0))
 
 
 @gamma.def_partial()
@@ -52,8 +59,8 @@ def gamma_partial(t, x, out):
     return t * (out * sp.psi(x))
 
 
-gammaln = declare(sp.gammaln, domain=(0.5, 4.0))
-loggamma = declare(sp.loggamma, domain=(0.5, 4.0))
+gammaln = elementwise(sp.gammaln, domain=(0.5, 4.0))
+loggamma = elementwise(sp.loggamma, domain=(0.5, 4.0))
 
 
 @gammaln.def_partial()
@@ -62,7 +69,7 @@ def gammaln_partial(t, x):
     return t * sp.psi(x)
 
 
-rgamma = declare(sp.rgamma, domain=(-2.0, 3.0))
+rgamma = elementwise(sp.rgamma, domain=(-2.0, 3.0))
 
 
 @rgamma.def_partial()
@@ -74,7 +81,8 @@ def _rgamma_slope(x: Any, out: Any) -> Any:
     """Return the derivative of 1/gamma, which has no poles: by reflection where gamma has them."""
     mirrored = sp.gamma(1 - x)
     reflected = mirrored * (np.cos(np.pi * x) - np.sin(np.pi * x) / np.pi * sp.psi(1 - x))
-    return np.where(np.less(np.real(x), 0.5), reflected, -out * sp.psi(x))
+    plain = np.where(np.equal(x, np.inf), 0, -out * sp.psi(x))
+    return np.where(np.less(np.real(x), 0.5), reflected, plain)
 
 
 @rgamma.def_samples
@@ -82,17 +90,17 @@ def rgamma_samples(rng):
     yield Sample(np.array([0.0, -1.0, -2.0, -0.5, 30.0]))  # smooth at the poles of gamma
 
 
-gammasgn = declare(sp.gammasgn, domain=(-2.0, 3.0))
+gammasgn = elementwise(sp.gammasgn, domain=(-2.0, 3.0))
 gammasgn.not_differentiable("a sign is piecewise constant")
 
 # Digamma and polygamma
 
-psi = declare(sp.psi, domain=(0.5, 4.0))
+psi = elementwise(sp.psi, domain=(0.5, 4.0))
 
 
 @psi.def_partial()
-def psi_partial(t, x):
-    return t * hurwitz.bind(x, s=2)
+def psi_partial(t, x, out):
+    return t * where_defined(out, hurwitz.bind(x, s=2))
 
 
 @primitive()
@@ -140,11 +148,7 @@ def hurwitz_samples(rng):
     yield Sample(np.float64(1.5), fun=hurwitz, s=3)
 
 
-def _arrays(args, params):
-    return tuple(np.asarray(x) if isinstance(x, list | tuple) else x for x in args), params
-
-
-@primitive(canonical=_arrays)
+@primitive(canonical=as_arrays)
 def polygamma(n, x):
     """Derivatives of digamma; that of order `n` has the one of order ``n + 1`` as its own."""
     return sp.polygamma(n, x)
@@ -156,7 +160,7 @@ def polygamma_jvp(primals, tangents, out):
     n_dot, x_dot = tangents
     if n_dot is not None:
         raise missing_partial("polygamma", "n", "it counts derivatives")
-    return zero_wins(x_dot * polygamma.bind(n + 1, x), x_dot)
+    return zero_wins(x_dot * where_defined(out, polygamma.bind(n + 1, x)), x_dot)
 
 
 @polygamma.def_vjp
@@ -167,7 +171,7 @@ def polygamma_vjp(primals, out):
         raise missing_partial("polygamma", "n", "it counts derivatives")
 
     def polygamma_pullback_x(out_bar):
-        return zero_wins(out_bar * polygamma.bind(n + 1, x), out_bar)
+        return zero_wins(out_bar * where_defined(out, polygamma.bind(n + 1, x)), out_bar)
 
     return polygamma_pullback_n, polygamma_pullback_x
 
@@ -223,7 +227,7 @@ def digamma_gap(x: Any, h: Any) -> Any:
     return np.where(is_close, h * rate, found)
 
 
-beta = declare(sp.beta, domain=(0.5, 3.0))
+beta = elementwise(sp.beta, domain=(0.5, 3.0))
 
 
 @beta.def_partial(0)
@@ -236,7 +240,7 @@ def beta_partial_b(t, x, y, out):
     return t * (-out * digamma_gap(y, x))
 
 
-betaln = declare(sp.betaln, domain=(0.5, 3.0))
+betaln = elementwise(sp.betaln, domain=(0.5, 3.0))
 
 
 @betaln.def_partial(0)
@@ -249,7 +253,7 @@ def betaln_partial_b(t, x, y):
     return t * -digamma_gap(y, x)
 
 
-binom = declare(sp.binom, domain=((2.5, 5.0), (0.5, 2.0)))
+binom = elementwise(sp.binom, domain=((2.5, 5.0), (0.5, 2.0)))
 
 
 def binom_slopes(n: Any, k: Any, out: Any) -> tuple[Any, Any]:
@@ -281,7 +285,7 @@ def binom_samples(rng):
     yield Sample(np.array([5.0, 3.0, 4.5]), np.array([7.0, 5.0, -1.0]), order=1)
 
 
-poch = declare(sp.poch, domain=((0.5, 3.0), (0.5, 2.0)))
+poch = elementwise(sp.poch, domain=((0.5, 3.0), (0.5, 2.0)))
 
 
 def poch_slopes(z: Any, m: Any, out: Any) -> tuple[Any, Any]:
@@ -309,7 +313,7 @@ def poch_samples(rng):
     yield Sample(np.array([-2.0, -1.0, -2.5, 40.0]), m, argnums=0, order=1)
 
 
-@primitive(canonical=_arrays)
+@primitive(canonical=as_arrays)
 def multigammaln(a, *, d):
     """Logarithm of the multivariate gamma function: a sum of `gammaln` in steps of a half."""
     return sp.multigammaln(a, d)
@@ -356,12 +360,12 @@ zeta = factors(_ufuncs._zeta, "x q", name="zeta")
 @zeta.def_partial(0)
 def zeta_partial_x(t, x, q, out):
     # The series goes on where SciPy has no value: for complex x, or x < 1.
-    return t * np.where(np.isnan(out), np.nan, _zeta_slope(x, q))
+    return t * where_defined(out, _zeta_slope(x, q))
 
 
 @zeta.def_partial(1)
-def zeta_partial_q(t, x, q):
-    return t * (-x * sp.zeta(x + 1, q))
+def zeta_partial_q(t, x, q, out):
+    return t * where_defined(out, -x * sp.zeta(x + 1, q))
 
 
 @zeta.def_samples
@@ -399,13 +403,14 @@ def _riemann_slope(s: Any) -> Any:
     near = np.where(np.equal(s, 1), 1, np.abs(s - 1))
     # The series is short of terms for negative s. There, differences.
     is_right = np.greater(s, 0)
-    series = _zeta_slope(np.where(is_right, s, 2), 1.0)
+    # All but the first term, which is 1, has vanished in the end.
+    series = _zeta_slope(np.where(is_right, np.minimum(s, 1e3), 2), 1.0)
     differences = slope(sp.zeta, np.where(is_right, -0.5, s), np.minimum(near, 1))
     return np.where(is_right, series, differences)
 
 
 if hasattr(_ufuncs, "_riemann_zeta"):  # since SciPy 1.15
-    riemann_zeta = declare(_ufuncs._riemann_zeta, domain=(1.5, 4.0), name="riemann_zeta")
+    riemann_zeta = elementwise(_ufuncs._riemann_zeta, domain=(1.5, 4.0), name="riemann_zeta")
 
     @riemann_zeta.def_partial()
     def riemann_zeta_partial(t, x):
@@ -414,7 +419,7 @@ if hasattr(_ufuncs, "_riemann_zeta"):  # since SciPy 1.15
         return t * _riemann_slope(x)
 
 
-zetac = declare(sp.zetac, domain=(1.5, 4.0))
+zetac = elementwise(sp.zetac, domain=(1.5, 4.0))
 
 
 @zetac.def_partial()

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from scipy import special as sp
 
+from funcgrad.core.elementwise import elementwise
 from funcgrad.core.primitive import Sample
-from funcgrad.rules.scipy.special.declare import declare, factors
+from funcgrad.rules.scipy.special.declare import factors
 from funcgrad.rules.scipy.special.numerical import slope
 
 __all__: list[str] = []
@@ -35,7 +36,7 @@ def _lower_slope(fun: Callable[[Any], Any], p: Any, z: Any) -> Any:
 
 # Hypergeometric functions
 
-hyp0f1 = declare(sp.hyp0f1, domain=((0.5, 3.0), (-2.0, 2.0)))
+hyp0f1 = elementwise(sp.hyp0f1, domain=((0.5, 3.0), (-2.0, 2.0)))
 
 
 @hyp0f1.def_partial(0)

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 from scipy import special as sp
 
+from funcgrad.core.elementwise import elementwise
 from funcgrad.core.primitive import Sample
-from funcgrad.rules.scipy.special.declare import declare, factors
+from funcgrad.rules.scipy.special.declare import factors
 from funcgrad.rules.scipy.special.numerical import tail_slope
 
 __all__ = ["beta_density", "beta_slope", "gamma_density", "gamma_slope", "mirrored_slope"]
@@ -39,18 +40,31 @@ def _log_gap(d: Any) -> Any:
 
 
 def gamma_density(a: Any, x: Any) -> Any:
-    """Return ``x**(a - 1) * exp(-x) / gamma(a)``, the slope of ``gammainc(a, x)``."""
+    """Return ``x**(a - 1) * exp(-x) / gamma(a)``, the slope of ``gammainc(a, x)``.
+
+    NaN where that is: for negative numbers, and two zeros.
+    """
+    is_defined = np.greater_equal(a, 0) & np.greater_equal(x, 0)
+    is_defined = is_defined & (np.greater(a, 0) | np.greater(x, 0))
+    is_end = np.equal(x, np.inf) | np.equal(a, np.inf)
+    a, x = np.where(is_end, 1.0, a), np.where(is_end, 1.0, x)
     plain = sp.xlogy(a - 1, x) - x - sp.gammaln(a)
     # The other form for numbers that are not large would be 0 / 0 at x = 0.
     is_large = np.greater(a, 20) & np.greater(x, 0)
     safe_a, safe_x = np.where(is_large, a, 25.0), np.where(is_large, x, 25.0)
     log = safe_a * _log_gap((safe_x - safe_a) / safe_a) - _stirling(safe_a)
     log = log + 0.5 * (np.log(safe_a) - _LOG_2PI) - np.log(safe_x)
-    return np.exp(np.where(is_large, log, plain))
+    density = np.where(is_end, 0, np.exp(np.where(is_large, log, plain)))
+    return np.where(is_defined, density, np.nan)
 
 
 def beta_density(a: Any, b: Any, x: Any) -> Any:
-    """Return ``x**(a - 1) * (1 - x)**(b - 1) / beta(a, b)``, the slope of ``betainc(a, b, x)``."""
+    """Return ``x**(a - 1) * (1 - x)**(b - 1) / beta(a, b)``, the slope of ``betainc(a, b, x)``.
+
+    NaN where that is: for negative numbers, two zeros, and beyond 1.
+    """
+    is_defined = np.greater_equal(a, 0) & np.greater_equal(b, 0) & np.greater(a + b, 0)
+    is_defined = is_defined & np.greater_equal(x, 0) & np.less_equal(x, 1)
     plain = sp.xlogy(a - 1, x) + sp.xlog1py(b - 1, -x) - sp.betaln(a, b)
     is_large = np.greater(a, 20) & np.greater(b, 20) & np.greater(x, 0) & np.less(x, 1)
     safe_a, safe_b = np.where(is_large, a, 25.0), np.where(is_large, b, 25.0)
@@ -61,7 +75,7 @@ def beta_density(a: Any, b: Any, x: Any) -> Any:
     log = log + _stirling(n) - _stirling(safe_a) - _stirling(safe_b)
     log = log + 0.5 * (np.log(safe_a) + np.log(safe_b) - np.log(n) - _LOG_2PI)
     log = log - np.log(safe_x) - np.log1p(-safe_x)
-    return np.exp(np.where(is_large, log, plain))
+    return np.where(is_defined, np.exp(np.where(is_large, log, plain)), np.nan)
 
 
 # Slopes in the shapes
@@ -107,7 +121,7 @@ def mirrored_slope(a: Any, b: Any, x: Any) -> Any:
 
 # Incomplete gamma functions
 
-gammainc = declare(sp.gammainc, domain=((0.5, 4.0), (0.5, 4.0)))
+gammainc = elementwise(sp.gammainc, domain=((0.5, 4.0), (0.5, 4.0)))
 
 
 @gammainc.def_partial(0)
@@ -120,7 +134,7 @@ def gammainc_partial_x(t, x, y):
     return t * gamma_density(x, y)
 
 
-gammaincc = declare(sp.gammaincc, domain=((0.5, 4.0), (0.5, 4.0)))
+gammaincc = elementwise(sp.gammaincc, domain=((0.5, 4.0), (0.5, 4.0)))
 
 
 @gammaincc.def_partial(0)
@@ -140,7 +154,7 @@ def gammainc_samples(rng):
     yield Sample(np.array([1.0, 2.0]), np.array([0.0, 0.0]), argnums=0, order=1)
 
 
-gammaincinv = declare(sp.gammaincinv, domain=((0.5, 4.0), (0.1, 0.9)))
+gammaincinv = elementwise(sp.gammaincinv, domain=((0.5, 4.0), (0.1, 0.9)))
 
 
 @gammaincinv.def_partial(1)
@@ -148,7 +162,7 @@ def gammaincinv_partial_y(t, x, out):
     return t / gamma_density(x, out)
 
 
-gammainccinv = declare(sp.gammainccinv, domain=((0.5, 4.0), (0.1, 0.9)))
+gammainccinv = elementwise(sp.gammainccinv, domain=((0.5, 4.0), (0.1, 0.9)))
 
 
 @gammaincinv.def_partial(0)

@@ -11,22 +11,23 @@ import numpy as np
 from scipy import special as sp
 from scipy.special import _ufuncs
 
+from funcgrad.core.elementwise import elementwise
 from funcgrad.core.primitive import Sample
-from funcgrad.rules.scipy.special.declare import declare, factors
+from funcgrad.rules.scipy.special.declare import factors, where_defined
 
 __all__: list[str] = []
 
 # Exponential integrals
 
-exp1 = declare(sp.exp1, domain=(0.5, 4.0))
+exp1 = elementwise(sp.exp1, domain=(0.5, 4.0))
 
 
 @exp1.def_partial()
-def exp1_partial(t, x):
-    return t * (-np.exp(-x) / x)
+def exp1_partial(t, x, out):
+    return t * where_defined(out, -np.exp(-x) / x)
 
 
-expi = declare(sp.expi, domain=(0.5, 4.0))
+expi = elementwise(sp.expi, domain=(0.5, 4.0))
 
 
 @expi.def_partial()
@@ -39,11 +40,13 @@ expn.no_partial(0, "SciPy rounds it to an integer")
 
 
 @expn.def_partial(1)
-def expn_partial_x(t, n, x):
+def expn_partial_x(t, n, x, out):
     # Of order 0 it is exp(-x) / x, and SciPy has no order -1.
+    n = np.trunc(n)
     is_first = np.equal(n, 0)
     lower = sp.expn(np.where(is_first, 0, n - 1), x)
-    return t * -np.where(is_first, np.exp(-x) * (1 + 1 / x) / x, lower)
+    factor = np.where(is_first, np.exp(-x) * (1 + 1 / x) / x, lower)
+    return t * -where_defined(out, factor)
 
 
 @expn.def_samples
@@ -91,7 +94,7 @@ def sici_samples(rng):
     yield Sample(np.zeros((0, 3)))
 
 
-spence = declare(sp.spence, domain=(0.5, 3.0))
+spence = elementwise(sp.spence, domain=(0.5, 3.0))
 
 
 @spence.def_partial()
@@ -126,7 +129,7 @@ def lambertw_samples(rng):
     yield Sample(np.array([0.0]), fun=sp.lambertw)
 
 
-wrightomega = declare(sp.wrightomega)
+wrightomega = elementwise(sp.wrightomega)
 
 
 @wrightomega.def_partial()

@@ -1,7 +1,7 @@
 """Spherical Bessel functions and spherical harmonics.
 
-The second derivative of a spherical Bessel function follows from its differential equation; all
-further ones from those two. Orders and degrees are integers, without derivatives.
+The derivative of a spherical Bessel function is SciPy's; further ones follow from the recurrence
+with both neighbours. Orders and degrees are integers, without derivatives.
 """
 
 from __future__ import annotations
@@ -15,43 +15,49 @@ from funcgrad.core.batch import broadcasting
 from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import zero_wins
 from funcgrad.rules.scipy.special.declare import missing_partial
+from funcgrad.rules.spelling import as_arrays
 
 __all__ = ["sph_harm_y", "spherical_in", "spherical_jn", "spherical_kn", "spherical_yn"]
 
 # Spherical Bessel functions
 
 
-@primitive()
+@primitive(canonical=as_arrays)
 def spherical_jn(n, z, *, derivative=False):
     """Spherical Bessel function of the first kind."""
     return sp.spherical_jn(n, z, derivative=derivative)
 
 
-@primitive()
+@primitive(canonical=as_arrays)
 def spherical_yn(n, z, *, derivative=False):
     """Spherical Bessel function of the second kind."""
     return sp.spherical_yn(n, z, derivative=derivative)
 
 
-@primitive()
+@primitive(canonical=as_arrays)
 def spherical_in(n, z, *, derivative=False):
     """Modified spherical Bessel function of the first kind."""
     return sp.spherical_in(n, z, derivative=derivative)
 
 
-@primitive()
+@primitive(canonical=as_arrays)
 def spherical_kn(n, z, *, derivative=False):
     """Modified spherical Bessel function of the second kind."""
     return sp.spherical_kn(n, z, derivative=derivative)
 
 
-def _declare_spherical(made: Any, sign: int) -> None:
-    """Declare the rules of a solution of ``z**2 w'' + 2 z w' = (n (n + 1) - sign * z**2) w``."""
+def _declare_spherical(made: Any, below: int, above: int) -> None:
+    """Declare the rules of functions with ``(2n + 1) w[n]' = below n w[n-1] + above (n+1) w[n+1]``.
 
-    def rate(n, z, out, derivative):
+    Without a quotient by z, unlike their differential equation, this holds at 0 too.
+    """
+
+    def rate(n, z, derivative):
         if not derivative:
             return made.bind(n, z, derivative=True)
-        return (n * (n + 1) / (z * z) - sign) * made.bind(n, z, derivative=False) - 2 / z * out
+        first = below * n * made.bind(np.maximum(n - 1, 0), z, derivative=True)
+        second = above * (n + 1) * made.bind(n + 1, z, derivative=True)
+        return (first + second) / (2 * n + 1)
 
     @made.def_jvp
     def spherical_jvp(primals, tangents, out, *, derivative):
@@ -59,7 +65,7 @@ def _declare_spherical(made: Any, sign: int) -> None:
         n_dot, z_dot = tangents
         if n_dot is not None:
             raise missing_partial(made.name, "n", "it is an integer")
-        return zero_wins(z_dot * rate(n, z, out, derivative), z_dot)
+        return zero_wins(z_dot * rate(n, z, derivative), z_dot)
 
     @made.def_vjp
     def spherical_vjp(primals, out, *, derivative):
@@ -69,7 +75,7 @@ def _declare_spherical(made: Any, sign: int) -> None:
             raise missing_partial(made.name, "n", "it is an integer")
 
         def spherical_pullback_z(out_bar):
-            return zero_wins(out_bar * rate(n, z, out, derivative), out_bar)
+            return zero_wins(out_bar * rate(n, z, derivative), out_bar)
 
         return spherical_pullback_n, spherical_pullback_z
 
@@ -83,20 +89,16 @@ def _declare_spherical(made: Any, sign: int) -> None:
     broadcasting(made)
 
 
-_declare_spherical(spherical_jn, 1)
-_declare_spherical(spherical_yn, 1)
-_declare_spherical(spherical_in, -1)
-_declare_spherical(spherical_kn, -1)
+_declare_spherical(spherical_jn, 1, -1)
+_declare_spherical(spherical_yn, 1, -1)
+_declare_spherical(spherical_in, 1, 1)
+_declare_spherical(spherical_kn, -1, -1)
 
 
 # Spherical harmonics
 
 
-def _angles(args, params):
-    return tuple(np.asarray(x) if isinstance(x, list | tuple) else x for x in args), params
-
-
-@primitive(canonical=_angles)
+@primitive(canonical=as_arrays)
 def sph_harm_y(n, m, theta, phi):
     """Spherical harmonics; by the ladder operators they are differentiated at the poles too."""
     return sp.sph_harm_y(n, m, theta, phi)

@@ -1,0 +1,278 @@
+"""Branches: `cond` and `switch`, an ``if`` that may have another answer for each example.
+
+Where the predicate is the same for all examples of a `vmap`, the branch is simply called. Where it
+is not, each branch is run on the rows that take it (`funcgrad.control.rows`), and the results are
+put together.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from funcgrad import tree
+from funcgrad.control.carry import aval_of, place_of, shown
+from funcgrad.control.closures import rebound
+from funcgrad.control.rows import Piece, Rows, RowsTrace, adopt, merge, split
+from funcgrad.core.level import Origin, TracerBase, concrete, is_batched
+from funcgrad.core.zero import dtype_of, shape_of
+from funcgrad.errors import ArgumentError, ShapeError, describe
+from funcgrad.transforms.flat import call_origin, check_callable
+
+__all__ = ["cond", "switch", "truth"]
+
+
+class _Absent:
+    """No operand given by keyword: None is one."""
+
+    def __repr__(self) -> str:
+        return "<no operand>"
+
+
+_ABSENT = _Absent()
+
+
+def cond(
+    pred: Any,
+    true_fun: Callable[..., Any],
+    false_fun: Callable[..., Any],
+    *operands: Any,
+    operand: Any = _ABSENT,
+) -> Any:
+    """Call one of two functions.
+
+    The same as ``true_fun(*operands) if pred else false_fun(*operands)``.
+
+    Parameters
+    ----------
+    pred : bool or scalar
+        Which one.
+    true_fun, false_fun : callable
+        Functions of the operands, returning pytrees.
+    *operands : pytree
+        What they are called with.
+    operand : pytree, optional
+        Another way to give one operand.
+
+    Returns
+    -------
+    pytree
+        What the function returned.
+
+    Raises
+    ------
+    ArgumentError
+        `pred` is not a scalar, or is neither a number nor a truth value.
+    TreeMismatchError, ShapeError
+        Under `vmap` some examples take one branch and some the other, and these return different
+        structures or shapes.
+
+    Notes
+    -----
+    Only the function that is chosen is called, so the other may be one that would raise, or divide
+    by zero, and the two need not return alike. Under `vmap` with a `pred` that differs from example
+    to example, each is called once at most, for those examples that choose it; then they must
+    return the same structure and shapes, and an integer next to a float becomes a float.
+
+    What a branch refers to by name, without its being an operand, is taken row by row too. If it is
+    in a container or an attribute, operations on that alone are computed for all examples.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import funcgrad as fg
+    >>> from funcgrad.control import cond
+    >>> def root(x):
+    ...     return cond(x > 0, np.sqrt, lambda x: 0.0 * x, x)
+    >>> float(root(4.0)), float(fg.grad(root)(4.0))
+    (2.0, 0.25)
+    >>> fg.vmap(fg.grad(root))(np.array([4.0, 0.0, -1.0]))
+    array([0.25, 0.  , 0.  ])
+    """
+    origin = call_origin("cond", true_fun)
+    check_callable("cond", true_fun)
+    check_callable("cond", false_fun)
+    operands = _with_keyword(operands, operand, origin)
+    taken = truth(pred, "pred of cond must be", origin)
+    if taken is True:
+        return true_fun(*operands)
+    if taken is False:
+        return false_fun(*operands)
+    rows, plain = split(taken)
+    return _by_rows(rows, 1 - plain, [true_fun, false_fun], operands, origin)
+
+
+def switch(
+    index: Any,
+    branches: Sequence[Callable[..., Any]],
+    *operands: Any,
+    operand: Any = _ABSENT,
+) -> Any:
+    """Call one of several functions.
+
+    The same as ``branches[index](*operands)``, with the index brought into range: below 0 is the
+    first, beyond the end the last.
+
+    Parameters
+    ----------
+    index : int
+        Which one.
+    branches : sequence of callable
+        Functions of the operands, returning pytrees.
+    *operands : pytree
+        What they are called with.
+    operand : pytree, optional
+        Another way to give one operand.
+
+    Returns
+    -------
+    pytree
+        What the function returned.
+
+    Raises
+    ------
+    ArgumentError
+        `index` is not an integer, or there are no branches.
+    TreeMismatchError, ShapeError
+        Under `vmap` the examples take several branches, and these return different structures or
+        shapes.
+
+    Notes
+    -----
+    As with `cond`, only what is chosen is called, under `vmap` on the examples that choose it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import funcgrad as fg
+    >>> from funcgrad.control import switch
+    >>> switch(1, [np.sin, np.negative, np.square], 3.0)
+    np.float64(-3.0)
+    >>> fg.vmap(lambda i: switch(i, [np.negative, np.square], 3.0))(np.array([0, 1, 7]))
+    array([-3.,  9.,  9.])
+    """
+    first = branches[0] if isinstance(branches, Sequence) and branches else branches
+    origin = call_origin("switch", first)
+    branches = _checked(branches, origin)
+    operands = _with_keyword(operands, operand, origin)
+    (index,) = adopt([index])
+    if shape_of(index) != () or (dtype_of(index).kind not in "iu" and not _is_int(index)):
+        raise ArgumentError(
+            f"index of switch must be an integer, got {describe(index)}",
+            where=str(origin),
+            fix="write int(i), or cond for a truth value",
+        )
+    last = len(branches) - 1
+    if not is_batched(index):
+        number = operator.index(concrete(index))
+        return branches[min(max(number, 0), last)](*operands)
+    rows, plain = split(index)
+    return _by_rows(rows, np.clip(plain, 0, last), branches, operands, origin)
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _checked(branches: Any, origin: Origin) -> list[Callable[..., Any]]:
+    if not isinstance(branches, Sequence) or not branches or not all(map(callable, branches)):
+        raise ArgumentError(
+            f"branches of switch must be a list of functions, got {describe(branches)}",
+            where=str(origin),
+            fix="write switch(i, [f, g], x)",
+        )
+    return list(branches)
+
+
+def _with_keyword(operands: tuple[Any, ...], operand: Any, origin: Origin) -> tuple[Any, ...]:
+    if operand is _ABSENT:
+        return operands
+    if operands:
+        raise ArgumentError(
+            f"{origin.transform} was given operands both by position and as operand=",
+            where=str(origin),
+            fix="give all of them by position",
+        )
+    return (operand,)
+
+
+def truth(value: Any, what: str, origin: Origin, fun: Any = None) -> Any:
+    """Return True or False, or a batched scalar as it is."""
+    if value is True or value is False:
+        return value
+    (value,) = adopt([value])  # made of what has all rows, it has more than are asked for
+    if shape_of(value) == ():
+        if is_batched(value):
+            if dtype_of(value).kind in "biufc":
+                return value
+        else:
+            plain = concrete(value) if isinstance(value, TracerBase) else value
+            if isinstance(plain, bool | int | float | complex | np.generic | np.ndarray):
+                return bool(plain)
+    raise ArgumentError(
+        f"{what} a scalar that is true or false, got {describe(value)}",
+        where=str(origin) if fun is None else f"{place_of(fun)}; {origin}",
+        fix="reduce it with np.all or np.any" if shape_of(value) else "write a comparison: x > 0",
+    )
+
+
+def _by_rows(
+    rows: Rows, which: Any, branches: Sequence[Any], operands: tuple[Any, ...], origin: Origin
+) -> Any:
+    """Call each branch on the rows that take it."""
+    numbers = [int(number) for number in np.unique(which)]
+    if len(numbers) < 2:  # all rows take one, or there are no rows
+        return branches[numbers[0] if numbers else 0](*operands)
+    leaves, treedef = tree.flatten(operands)
+    pieces: list[Piece] = []
+    taken: list[Any] = []
+    for number in numbers:
+        chosen = np.flatnonzero(which == number)
+        with RowsTrace(Rows(rows.bases, rows.flat[chosen])) as trace:
+            own = [trace.adopt(leaf) for leaf in leaves]
+            branch = rebound(branches[number], trace.adopt)
+            out = branch(*tree.unflatten(treedef, own))
+            parts, structure = tree.flatten(out)
+            avals = [aval_of(part) for part in parts]
+            if taken:
+                _compare(taken[0], (branches[number], out, structure, avals), origin)
+            taken.append((branches[number], out, structure, avals))
+            pieces.append((chosen, [trace.draw(part) for part in parts]))
+    _, _, structure, _ = taken[0]
+    paths = [path for path, _ in tree.flatten_with_path(taken[0][1])[0]]
+
+    def place(position: int) -> str:
+        return f"the output{_at(paths[position])} of the branches of {origin}"
+
+    return tree.unflatten(structure, merge(rows, pieces, place))
+
+
+def _compare(first: Any, other: Any, origin: Origin) -> None:
+    """Raise unless two branches return the same structure and shapes."""
+    fun, out, structure, avals = first
+    fun2, out2, structure2, avals2 = other
+    if structure != structure2:
+        tree.check_match(
+            structure,
+            out2,
+            what=f"the branches of {origin.transform} must return the same structure",
+            where=f"{origin}: what {place_of(fun2)} returned,",
+            against=f"what {place_of(fun)} returned",
+        )
+    pairs, _ = tree.flatten_with_path(out)
+    for (path, _), aval, aval2 in zip(pairs, avals, avals2, strict=True):
+        if aval[0] != aval2[0]:
+            raise ShapeError(
+                f"the branches of {origin.transform} must return the same shapes: "
+                f"{place_of(fun)} returned {shown(aval)}, {place_of(fun2)} {shown(aval2)}",
+                where=f"the output{_at(path)} of {origin}",
+                fix="return arrays of one shape from all branches",
+            )
+
+
+def _at(path: Any) -> str:
+    words = tree.keystr(path)
+    return f" at {words}" if words else ""

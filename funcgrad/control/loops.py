@@ -1,0 +1,396 @@
+"""Loops over the first axis of arrays: `scan`, which carries something along, and `map`.
+
+Both are a Python loop that slices its inputs and stacks its outputs once, at the end. What is
+traced is traced through, step by step.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from funcgrad import tree
+from funcgrad.control.carry import Carry, as_pair, aval_of, place_of, read_only, shown, writing
+from funcgrad.control.rows import adopt, is_stackable
+from funcgrad.core.boxed import Boxed
+from funcgrad.core.level import Origin
+from funcgrad.core.zero import dtype_of, shape_of
+from funcgrad.errors import ArgumentError, ShapeError, describe, user_line
+from funcgrad.transforms.batching import vmap
+from funcgrad.transforms.flat import call_origin, check_callable
+
+__all__ = ["map", "scan"]
+
+_range = range
+
+
+def scan(
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+) -> tuple[Any, Any]:
+    """Go through arrays row by row, carrying something along.
+
+    The same as this, for pytrees::
+
+        carry, ys = init, []
+        for x in xs:
+            carry, y = f(carry, x)
+            ys.append(y)
+        return carry, np.stack(ys)
+
+    Parameters
+    ----------
+    f : callable
+        Takes the carry and a slice of `xs`, and returns a pair: the carry, with the structure,
+        shapes and dtypes that it was given, and an output, a pytree of arrays and numbers or None.
+    init : pytree
+        The carry to start from.
+    xs : pytree of arrays, optional
+        What to go over, along axis 0. None, and None in the place of `x`, if there is nothing.
+    length : int, optional
+        The number of steps; needed if there are no `xs`.
+    reverse : bool
+        Start from the last row. The outputs are in the order of `xs` nevertheless.
+    unroll : int or bool
+        Ignored; for programs that were written for JAX.
+
+    Returns
+    -------
+    carry : pytree
+        The carry after the last step.
+    ys : pytree
+        The outputs of all steps, stacked along axis 0.
+
+    Raises
+    ------
+    TreeMismatchError
+        A step returned a carry, or an output, of another structure than before.
+    ShapeError, DtypeError
+        A leaf of them has another shape, or one of the carry another dtype; or `xs` are not all of
+        one length.
+    ArgumentError
+        `f` did not return a pair, or nothing says how many steps there are.
+    MutationError
+        `f` wrote into the carry or the slice that it was given.
+
+    Notes
+    -----
+    A Python number or an integer array in `init` takes the dtype of the carry that the first step
+    returns, as ``0`` does in a sum of floats; afterwards the dtype must stay.
+
+    With no step to make, `f` is called once all the same, on zeros in the place of a slice, to
+    learn the shapes of the outputs, which then have shape ``(0, ...)``. The carry is `init`.
+
+    Reverse mode keeps what each step needs, and so takes memory in proportion to their number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import funcgrad as fg
+    >>> from funcgrad.control import scan
+    >>> def step(total, x):
+    ...     total = total + x
+    ...     return total, total
+    >>> scan(step, 0.0, np.array([1.0, 2.0, 3.0]))
+    (np.float64(6.0), array([1., 3., 6.]))
+
+    The gradient of a sum of powers, by Horner's rule:
+
+    >>> def polynomial(x):
+    ...     return scan(lambda y, c: (y * x + c, None), 0.0, np.array([1.0, 2.0, 3.0]))[0]
+    >>> float(fg.grad(polynomial)(2.0))  # of x**2 + 2*x + 3
+    6.0
+    """
+    check_callable("scan", f)
+    origin = call_origin("scan", f)
+    leaves, treedef = tree.flatten(xs)
+    count = _length(leaves, xs, length, origin)
+    _check_unroll(unroll)
+    rows = [read_only(leaf) for leaf in adopt(leaves)]
+    carry = Carry(origin, f, init)
+    current = adopt(carry.leaves)
+    outputs = _Outputs(origin, f)
+    single = treedef.is_leaf
+    try:
+        for i in reversed(_range(count)) if reverse else _range(count):
+            x = rows[0][i] if single else tree.unflatten(treedef, [row[i] for row in rows])
+            out = f(carry.present(current), x)
+            made, y = out if type(out) is tuple and len(out) == 2 else as_pair(out, origin, f, i)
+            current = carry.accept(made, i)
+            outputs.add(y, i)
+    except ValueError as error:
+        refused = writing(error, "scan", f)
+        if refused is None:
+            raise
+        raise refused from error
+    if not count:
+        _, y = as_pair(f(carry.present(current), _any_row(rows, treedef)), origin, f, 0)
+        return tree.unflatten(carry.treedef, current), tree.map(_none_of, y)
+    return carry.finish(current), outputs.stack(reverse)
+
+
+def map(f: Callable[[Any], Any], xs: Any, batch_size: int | None = None) -> Any:
+    """Apply a function to each row of arrays, in a loop, and stack the results.
+
+    Parameters
+    ----------
+    f : callable
+        Takes a slice of `xs`, and returns a pytree of arrays and numbers.
+    xs : pytree of arrays
+        What to go over, along axis 0.
+    batch_size : int, optional
+        Take that many rows at a time, by `vmap`: faster than one by one, and with less memory than
+        all of them together.
+
+    Returns
+    -------
+    pytree
+        What `f` returned for all rows, stacked along axis 0.
+
+    Raises
+    ------
+    ShapeError
+        `xs` are not all of one length, or the results not all of one shape.
+    TreeMismatchError
+        `f` returned different structures.
+    ArgumentError
+        There is nothing to go over, or `batch_size` is not a positive number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from funcgrad.control import map
+    >>> map(np.sum, np.arange(6.0).reshape(3, 2))
+    array([1., 5., 9.])
+    >>> map(np.sum, np.arange(6.0).reshape(3, 2), batch_size=2)
+    array([1., 5., 9.])
+    """
+    check_callable("map", f)
+    origin = call_origin("map", f)
+    leaves, treedef = tree.flatten(xs)
+    count = _length(leaves, xs, None, origin)
+    leaves = adopt(leaves)
+    if batch_size is not None:
+        size = _positive(batch_size, "batch_size of map")
+        if count:
+            return _map_in_batches(f, leaves, treedef, count, size)
+    rows = [read_only(leaf) for leaf in leaves]
+    if not count:
+        return tree.map(_none_of, f(_any_row(rows, treedef)))
+    outputs = _Outputs(origin, f)
+    try:
+        for i in _range(count):
+            outputs.add(f(tree.unflatten(treedef, [row[i] for row in rows])), i)
+    except ValueError as error:
+        refused = writing(error, "map", f)
+        if refused is None:
+            raise
+        raise refused from error
+    return outputs.stack(False)
+
+
+def _map_in_batches(f: Any, leaves: list[Any], treedef: Any, count: int, size: int) -> Any:
+    batched = vmap(f)
+    parts = [
+        batched(tree.unflatten(treedef, [leaf[start : start + size] for leaf in leaves]))
+        for start in _range(0, count, size)
+    ]
+    return parts[0] if len(parts) == 1 else tree.map(_join, *parts)
+
+
+def _join(*parts: Any) -> Any:
+    if isinstance(parts[0], Boxed):
+        return parts[0]._rebox(_join(*[part._unbox() for part in parts]))
+    return np.concatenate(parts) if is_stackable(parts[0]) else parts[0]
+
+
+class _Outputs:
+    """What the steps of a loop returned, leaf by leaf."""
+
+    __slots__ = ("columns", "fun", "nothing", "numbers", "origin", "treedef")
+
+    def __init__(self, origin: Origin, fun: Callable[..., Any]):
+        self.origin = origin
+        self.fun = fun
+        self.treedef: Any = None
+        self.nothing = False  # as there are no outputs
+        self.columns: list[list[Any]] = []
+        self.numbers: list[int] = []
+
+    def add(self, y: Any, step: int) -> None:
+        """Take the output of a step."""
+        if y is None and self.nothing:
+            return
+        if type(y) is np.ndarray and self.treedef is not None and self.treedef.is_leaf:
+            self.numbers.append(step)
+            self.columns[0].append(y)
+            return
+        leaves, treedef = tree.flatten(y)
+        if self.treedef is None:
+            self.treedef = treedef
+            self.nothing = y is None
+            self.columns = [[] for _ in leaves]
+        elif treedef is not self.treedef and treedef != self.treedef:
+            tree.check_match(
+                self.treedef,
+                y,
+                what=f"the output of every step of {self.origin.transform} must have one "
+                f"structure, but changed at step {step}",
+                where=f"{self.origin}: the output that {place_of(self.fun)} returned,",
+                against=f"that of step {self.numbers[0]}",
+            )
+        self.numbers.append(step)
+        for column, leaf in zip(self.columns, leaves, strict=True):
+            column.append(leaf)
+
+    def stack(self, reverse: bool) -> Any:
+        """Return the outputs, stacked in the order of the inputs."""
+        if self.treedef is None:
+            return None
+        made = [
+            self._stack(column[::-1] if reverse else column, position)
+            for position, column in enumerate(self.columns)
+        ]
+        return tree.unflatten(self.treedef, made)
+
+    def _stack(self, column: list[Any], position: int) -> Any:
+        first = column[0]
+        if isinstance(first, Boxed):
+            return first._rebox(np.stack([leaf._unbox() for leaf in column]))
+        if is_stackable(first):
+            try:
+                return np.stack(column)
+            except ValueError:
+                pass
+        self._complain(position)
+        raise AssertionError
+
+    def _complain(self, position: int) -> None:
+        """Say which leaf of which step could not be stacked."""
+        column = self.columns[position]
+        want = aval_of(column[0])
+        pairs, _ = tree.flatten_with_path(
+            tree.unflatten(self.treedef, [column[0] for column in self.columns])
+        )
+        path = tree.keystr(pairs[position][0])
+        where = f"the output{' at ' + path if path else ''} of {place_of(self.fun)}; {self.origin}"
+        if want[0] is None:
+            raise ArgumentError(
+                f"the outputs of {self.origin.transform} are stacked, and must be arrays or "
+                f"numbers, got {describe(column[0])}",
+                where=where,
+                fix="return an array, or None",
+            )
+        for step, leaf in zip(self.numbers, column, strict=True):
+            got = aval_of(leaf)
+            if got[0] != want[0]:
+                raise ShapeError(
+                    f"the outputs of {self.origin.transform} are stacked, and must be of one "
+                    f"shape, but changed at step {step}: expected {shown(want)}, "
+                    f"found {shown(got)}",
+                    where=where,
+                    fix="return arrays of one shape, padded if need be",
+                )
+        np.stack(column)  # what NumPy itself says
+
+
+def _length(leaves: list[Any], xs: Any, length: Any, origin: Origin) -> int:
+    """Return the number of steps; raise unless all of `xs` agree on it."""
+    if length is not None:
+        try:
+            want = operator.index(length)
+        except TypeError:
+            want = -1
+        if want < 0 or isinstance(length, bool):
+            raise ArgumentError(
+                f"length of {origin.transform} must be a number of steps, got {describe(length)}",
+                where=str(origin),
+                fix="write length=3",
+            ) from None
+    elif not leaves:
+        raise ArgumentError(
+            f"{origin.transform} was given nothing to go over: xs "
+            f"{'is None' if xs is None else 'has no arrays'}",
+            where=str(origin),
+            fix="give arrays, or the number of steps with length="
+            if origin.transform == "scan"
+            else "give arrays",
+        )
+    sizes = []
+    for position, leaf in enumerate(leaves):
+        shape = shape_of(leaf)
+        if not shape:
+            raise ShapeError(
+                f"{origin.transform} goes over axis 0, but got {describe(leaf)}, which has no axes",
+                where=f"xs{_path(xs, position)}; {origin}",
+                fix="make it an array, as np.array([...]) does of a list, or close over it: "
+                "what is the same at all steps need not be in xs",
+            )
+        sizes.append(shape[0])
+    if length is None:
+        want = max(sizes, key=sizes.count)  # the first of the most frequent
+    if any(size != want for size in sizes):
+        lines = "\n".join(
+            f"    xs{_path(xs, position)}: {describe(leaf)} has length {size}"
+            + (" <- differs" if size != want else "")
+            for position, (leaf, size) in enumerate(zip(leaves, sizes, strict=True))
+        )
+        expected = f"with length={want}" if length is not None else "about the number of steps"
+        raise ShapeError(
+            f"the xs of {origin.transform} disagree {expected}\n{lines}",
+            where=str(origin),
+            fix="give arrays of one length, counted along axis 0",
+        )
+    return want
+
+
+def _path(xs: Any, position: int) -> str:
+    return tree.keystr(tree.flatten_with_path(xs)[0][position][0])
+
+
+def _positive(value: Any, what: str) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = 0
+    if number < 1 or isinstance(value, bool):
+        raise ArgumentError(
+            f"{what} must be a positive number, got {describe(value)}",
+            where=user_line(),
+            fix=f"write {what.split()[0]}=32",
+        )
+    return number
+
+
+def _check_unroll(unroll: Any) -> None:
+    if not isinstance(unroll, bool):
+        _positive(unroll, "unroll of scan")
+
+
+def _any_row(rows: list[Any], treedef: Any) -> Any:
+    """Return what stands for a row where there is none."""
+    return tree.unflatten(treedef, [_zeros_of(row) for row in rows])
+
+
+def _zeros_of(row: Any) -> Any:
+    if isinstance(row, Boxed):
+        content = row._unbox()
+        return row._rebox(np.zeros(shape_of(content)[1:], dtype_of(content)))
+    made = np.zeros(shape_of(row)[1:], dtype_of(row))
+    return made if made.ndim else made[()]
+
+
+def _none_of(y: Any) -> Any:
+    """Return no rows of an output."""
+    if isinstance(y, Boxed):
+        content = y._unbox()
+        return y._rebox(np.zeros((0, *shape_of(content)), dtype_of(content)))
+    shape, dtype = aval_of(y)
+    return y if shape is None else np.zeros((0, *shape), dtype)

@@ -1,0 +1,159 @@
+"""What `checkpoint` keeps for the backward pass.
+
+A policy is a function ``policy(primitive, *args, **params) -> bool`` of one operation: whether its
+result is kept for the backward pass. The names here are those of ``jax.checkpoint_policies``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from funcgrad.transforms.named_values import NAMED
+
+__all__ = [
+    "checkpoint_dots",
+    "dots_saveable",
+    "everything_saveable",
+    "nothing_saveable",
+    "save_any_names_but_these",
+    "save_anything_except_these_names",
+    "save_from_both_policies",
+    "save_only_these_names",
+]
+
+Policy = Callable[..., bool]
+
+
+# Products of matrices, by the names of their primitives.
+_DOTS = frozenset(
+    {
+        "dot",
+        "einsum",
+        "inner",
+        "linalg_matmul",
+        "linalg_tensordot",
+        "linalg_vecdot",
+        "matmul",
+        "matvec",
+        "multi_dot",
+        "tensordot",
+        "vdot",
+        "vecdot",
+        "vecmat",
+    }
+)
+
+
+def everything_saveable(primitive: Any, *args: Any, **params: Any) -> bool:
+    """Keep all results, as without a checkpoint.
+
+    Examples
+    --------
+    >>> import funcgrad as fg
+    >>> policy = fg.checkpoint_policies.everything_saveable
+    >>> fg.grad(fg.checkpoint(lambda x: x**2, policy=policy))(3.0)
+    6.0
+    """
+    return True
+
+
+def nothing_saveable(primitive: Any, *args: Any, **params: Any) -> bool:
+    """Keep no result, as by default.
+
+    Examples
+    --------
+    >>> import funcgrad as fg
+    >>> policy = fg.checkpoint_policies.nothing_saveable
+    >>> fg.grad(fg.checkpoint(lambda x: x**2, policy=policy))(3.0)
+    6.0
+    """
+    return False
+
+
+def dots_saveable(primitive: Any, *args: Any, **params: Any) -> bool:
+    """Keep products of matrices, which take the most time, and compute the rest again.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import funcgrad as fg
+    >>> layer = fg.checkpoint(
+    ...     lambda x: np.tanh(x @ x), policy=fg.checkpoint_policies.dots_saveable
+    ... )
+    >>> fg.grad(lambda x: np.sum(layer(x)))(np.zeros((1, 1)))
+    array([[0.]])
+    """
+    name: str = primitive.name
+    return name in _DOTS
+
+
+checkpoint_dots = dots_saveable
+
+
+def save_only_these_names(*names: str) -> Policy:
+    """Make the policy that keeps the values to which `checkpoint_name` gave one of these names.
+
+    Examples
+    --------
+    >>> import funcgrad as fg
+    >>> policy = fg.checkpoint_policies.save_only_these_names("hidden", "attention")
+    """
+    chosen = frozenset(names)
+
+    def only_these_names(primitive: Any, *args: Any, **params: Any) -> bool:
+        return primitive is NAMED and params["name"] in chosen
+
+    return only_these_names
+
+
+def save_anything_except_these_names(*names: str) -> Policy:
+    """Make the policy that keeps all but the values with one of these names.
+
+    Examples
+    --------
+    >>> import funcgrad as fg
+    >>> policy = fg.checkpoint_policies.save_anything_except_these_names("scores")
+    """
+    chosen = frozenset(names)
+
+    def anything_except(primitive: Any, *args: Any, **params: Any) -> bool:
+        return not (primitive is NAMED and params["name"] in chosen)
+
+    # The operation that makes the value does not know that it is to have a name.
+    anything_except.forgets = chosen  # type: ignore[attr-defined]
+    return anything_except
+
+
+def save_any_names_but_these(*names: str) -> Policy:
+    """Make the policy that keeps the values that have a name, but for these names.
+
+    Examples
+    --------
+    >>> import funcgrad as fg
+    >>> policy = fg.checkpoint_policies.save_any_names_but_these("scores")
+    """
+    chosen = frozenset(names)
+
+    def any_names_but(primitive: Any, *args: Any, **params: Any) -> bool:
+        return primitive is NAMED and params["name"] not in chosen
+
+    return any_names_but
+
+
+def save_from_both_policies(first: Policy, second: Policy) -> Policy:
+    """Make the policy that keeps what one of two policies keeps.
+
+    Examples
+    --------
+    >>> import funcgrad as fg
+    >>> policies = fg.checkpoint_policies
+    >>> policy = policies.save_from_both_policies(
+    ...     policies.dots_saveable, policies.save_only_these_names("hidden")
+    ... )
+    """
+
+    def from_both(primitive: Any, *args: Any, **params: Any) -> bool:
+        return first(primitive, *args, **params) or second(primitive, *args, **params)
+
+    return from_both
