@@ -10,7 +10,19 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from funcgrad import control, errors, nn, numpy, optim, random, rules, scipy, testing, tree
+    from funcgrad import (
+        control,
+        errors,
+        nn,
+        numpy,
+        optim,
+        random,
+        rules,
+        scipy,
+        serialize,
+        testing,
+        tree,
+    )
     from funcgrad.control import (
         associative_scan,
         cond,
@@ -21,6 +33,7 @@ if TYPE_CHECKING:
         while_loop,
     )
     from funcgrad.indexed import at
+    from funcgrad.serialize import load, save
     from funcgrad.transforms import checkpoint_policies
     from funcgrad.transforms.batching import vmap
     from funcgrad.transforms.callback import ShapeDtypeStruct, pure_callback
@@ -71,6 +84,7 @@ __all__ = [
     "jvp",
     "linear_transpose",
     "linearize",
+    "load",
     "map",
     "nn",
     "numpy",
@@ -80,8 +94,10 @@ __all__ = [
     "random",
     "remat",
     "rules",
+    "save",
     "scan",
     "scipy",
+    "serialize",
     "static",
     "stop_gradient",
     "switch",
@@ -121,10 +137,12 @@ _FUNCTIONS = {
     "jvp": "transforms.forward",
     "linear_transpose": "transforms.transpose",
     "linearize": "transforms.forward",
+    "load": "serialize",
     "map": "control",
     "pure_callback": "transforms.callback",
     "pytree": "tree.classes",
     "remat": "transforms.remat",
+    "save": "serialize",
     "scan": "control",
     "static": "tree.classes",
     "stop_gradient": "transforms.stop",

@@ -178,8 +178,8 @@ remainder.def_identity(0)
 
 
 @remainder.def_partial(1)
-def remainder_partial_y(t, x, y):
-    return -t * np.floor_divide(x, y)  # floor(x / y) would round up to the multiple at times
+def remainder_partial_y(t, x, y, out):
+    return -t * np.rint((x - out) / y)  # floor(x / y) would round up to the multiple at times
 
 
 fmod = elementwise(np.fmod, domain=((3.0, 5.5), (2.0, 2.9)))

@@ -249,12 +249,19 @@ logaddexp2 = elementwise(np.logaddexp2)
 
 @logaddexp2.def_partial(0)
 def logaddexp2_partial_x(t, x, y):
-    return t * np.exp2(-np.logaddexp2(0, _gap(y, x)))
+    return t * _share2(_gap(y, x))
 
 
 @logaddexp2.def_partial(1)
 def logaddexp2_partial_y(t, x, y):
-    return t * np.exp2(-np.logaddexp2(0, _gap(x, y)))
+    return t * _share2(_gap(x, y))
+
+
+def _share2(gap):
+    """Return 1 / (1 + 2**gap)."""
+    if type(gap) is np.ndarray:
+        return 1 / (1 + np.exp2(gap))
+    return np.exp2(-np.logaddexp2(0, gap))
 
 
 def _gap(x, y):
@@ -447,7 +454,12 @@ arccosh = elementwise(np.arccosh, domain=(1.5, 3.0))
 
 @arccosh.def_partial()
 def arccosh_partial(t, x):
-    return t / (np.sqrt(x - 1) * np.sqrt(x - -1))  # see _root
+    if dtype_of(x).kind == "c":
+        return t / (np.sqrt(x - 1) * np.sqrt(x - -1))  # see _root
+    root = np.sqrt((x - 1) * (x + 1))
+    if not is_finite(root):  # the product overflowed
+        root = np.where(np.isinf(root), np.abs(x), root)
+    return t / root
 
 
 arctanh = elementwise(np.arctanh, domain=(-0.9, 0.9))

@@ -355,7 +355,25 @@ CALLS["scipy.linalg.solve_banded"] = Call(
 )
 under("scipy.linalg", "solve_sylvester", A, SPD, B, plain=False)
 under("scipy.linalg", "sqrtm", SPD, plain=False)
-under("scipy.signal", "convolve", X, Y, plain=False)
+under("scipy.linalg", "expm inv det pinv norm svdvals", A + np.eye(3), plain=False)
+under("scipy.linalg", "logm", SPD, plain=False)
+under("scipy.linalg", "solve", SPD, X, plain=False)
+under("scipy.linalg", "cho_solve", (np.linalg.cholesky(SPD), True), X, plain=False)
+under("scipy.linalg", "lu", A + 2 * np.eye(3), plain=False)
+under("scipy.linalg", "toeplitz hankel", X, Y, plain=False)
+under("scipy.linalg", "block_diag", A, B, plain=False)
+under("scipy.signal", "convolve correlate fftconvolve oaconvolve", X, Y, plain=False)
+under("scipy.signal", "convolve2d correlate2d", A, B, plain=False)
+under("scipy.signal", "lfilter", X, np.array([1.0, 0.3]), Y, plain=False)
+under("scipy.ndimage", "gaussian_filter", A, 1.0, plain=False)
+under("scipy.ndimage", "uniform_filter", A, 2, plain=False)
+under("scipy.ndimage", "correlate convolve", A, B, plain=False)
+under("scipy.ndimage", "map_coordinates", A, np.stack([X, Y]), order=1, plain=False)
+under("scipy.integrate", "simpson trapezoid cumulative_trapezoid", X, plain=False)
+for _name in ("cauchy expon gumbel_l gumbel_r laplace logistic uniform").split():
+    stats(_name, "cdf logpdf pdf sf", X, Y - 0.5, LARGE)
+for _name in ("halfnorm lognorm pareto rayleigh weibull_min invgamma").split():
+    stats(_name, "cdf logpdf pdf", LARGE, *((Y,) if _name not in ("halfnorm", "rayleigh") else ()))
 
 
 def pendulum(y, t, a):

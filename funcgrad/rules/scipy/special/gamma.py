@@ -194,13 +194,35 @@ def polygamma_samples(rng):
 def digamma_gap(x: Any, h: Any) -> Any:
     """Return ``psi(x + h) - psi(x)``, to nearly all digits for large `x` too."""
     y = x + h
-    # Stirling's series, each term as a difference that does not cancel. Below 15 it is too short,
-    # but there digammas are small, and their difference is exact enough.
+    # Digammas are what takes time: no more of them than are asked for.
+    found = sp.psi(y) - sp.psi(x)
+    # Both at poles: the reflected digammas have the same difference, if h is an integer.
+    at_pole = np.less_equal(x, 0) & np.less_equal(y, 0) & np.equal(x, np.floor(x))
+    at_pole = at_pole & np.equal(y, np.floor(y))
+    if np.any(concrete(at_pole)):
+        found = np.where(at_pole, sp.psi(1 - y) - sp.psi(1 - x), found)
+    is_large = np.greater(x, 25) & np.greater(y, 25)
+    if np.any(concrete(is_large)):
+        found = np.where(is_large, _stirling_gap(x, h, y), found)
+    is_close = np.less(np.abs(h), 1e-3 * x)
+    if not np.any(concrete(is_close)):
+        return found
+    # Taylor's series about the middle; the next term is a 1e-16th.
+    middle = np.where(is_close, x + h / 2, 1)
+    rate = hurwitz.bind(middle, s=2) + h * h / 4 * hurwitz.bind(middle, s=4)
+    return np.where(is_close, h * rate, found)
+
+
+def _stirling_gap(x: Any, h: Any, y: Any) -> Any:
+    """Return ``psi(y) - psi(x)`` by Stirling's series, each term as a difference without loss.
+
+    Below 15 it is too short, but there digammas are small, and their difference is exact enough.
+    """
     a, b = 1 / x, 1 / y
     lost = -(h * a * b)  # b - a
     a2, b2 = a * a, b * b
     squares = lost * (a + b)  # b2 - a2
-    series = (
+    return (
         np.log1p(h * a)
         - lost / 2
         - squares
@@ -211,20 +233,6 @@ def digamma_gap(x: Any, h: Any) -> Any:
             - (b2 + a2) * (b2 * b2 + a2 * a2) / 240
         )
     )
-    is_large = np.greater(x, 25) & np.greater(y, 25)
-    plain = sp.psi(y) - sp.psi(x)
-    # Both at poles: the reflected digammas have the same difference, if h is an integer.
-    at_pole = np.less_equal(x, 0) & np.less_equal(y, 0) & np.equal(x, np.floor(x))
-    at_pole = at_pole & np.equal(y, np.floor(y))
-    plain = np.where(at_pole, sp.psi(1 - y) - sp.psi(1 - x), plain)
-    found = np.where(is_large, series, plain)
-    is_close = np.less(np.abs(h), 1e-3 * x)
-    if not np.any(concrete(is_close)):
-        return found
-    # Taylor's series about the middle; the next term is a 1e-16th.
-    middle = np.where(is_close, x + h / 2, 1)
-    rate = hurwitz.bind(middle, s=2) + h * h / 4 * hurwitz.bind(middle, s=4)
-    return np.where(is_close, h * rate, found)
 
 
 beta = elementwise(sp.beta, domain=(0.5, 3.0))
