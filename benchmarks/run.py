@@ -6,6 +6,7 @@ import batching
 import convolution
 import eager
 import large
+import primitives
 import small
 
 if __name__ == "__main__":
@@ -19,5 +20,7 @@ if __name__ == "__main__":
     batching.gradients()
     convolution.conv2d()
     convolution.max_pool2d()
+    primitives.median()
+    primitives.repeated_index()
     large.long_chain()
     large.wide_network()

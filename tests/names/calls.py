@@ -370,9 +370,9 @@ under("scipy.ndimage", "uniform_filter", A, 2, plain=False)
 under("scipy.ndimage", "correlate convolve", A, B, plain=False)
 under("scipy.ndimage", "map_coordinates", A, np.stack([X, Y]), order=1, plain=False)
 under("scipy.integrate", "simpson trapezoid cumulative_trapezoid", X, plain=False)
-for _name in ("cauchy expon gumbel_l gumbel_r laplace logistic uniform").split():
+for _name in ["cauchy", "expon", "gumbel_l", "gumbel_r", "laplace", "logistic", "uniform"]:
     stats(_name, "cdf logpdf pdf sf", X, Y - 0.5, LARGE)
-for _name in ("halfnorm lognorm pareto rayleigh weibull_min invgamma").split():
+for _name in ["halfnorm", "lognorm", "pareto", "rayleigh", "weibull_min", "invgamma"]:
     stats(_name, "cdf logpdf pdf", LARGE, *((Y,) if _name not in ("halfnorm", "rayleigh") else ()))
 
 

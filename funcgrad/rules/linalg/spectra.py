@@ -127,9 +127,9 @@ def warn_of_repeated(what: str) -> None:
     warnings.warn(
         f"the gradient depends on {what}: its undefined part was left out\n"
         f"  where: {user_line()}\n"
-        "  fix:   write the function without single vectors: by the values alone, by projectors onto "
-        "whole eigenspaces, or by a matrix function (solve, funcgrad.scipy.linalg.expm, ...); or move "
-        "the values apart",
+        "  fix:   write the function without single vectors: by the values alone, by projectors "
+        "onto whole eigenspaces, or by a matrix function (solve, funcgrad.scipy.linalg.expm, ...); "
+        "or move the values apart",
         RepeatedValueWarning,
         stacklevel=depth,
     )
