@@ -39,7 +39,8 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: Any = 1.0, axis: int
 
     Examples
     --------
-    >>>     >>> import funcgrad as fg
+    >>> import numpy as np
+    >>> import funcgrad as fg
     >>> from funcgrad.scipy.integrate import trapezoid
     >>> fg.grad(trapezoid)(np.zeros(4))
     array([0.5, 1. , 1. , 0.5])
@@ -61,7 +62,8 @@ def simpson(y: ArrayLike, x: ArrayLike | None = None, *, dx: Any = 1.0, axis: in
 
     Examples
     --------
-    >>>     >>> import funcgrad as fg
+    >>> import numpy as np
+    >>> import funcgrad as fg
     >>> from funcgrad.scipy.integrate import simpson
     >>> 3 * fg.grad(simpson)(np.zeros(5))
     array([1., 4., 2., 4., 1.])
@@ -91,7 +93,8 @@ def cumulative_trapezoid(
 
     Examples
     --------
-    >>>     >>> import funcgrad as fg
+    >>> import numpy as np
+    >>> import funcgrad as fg
     >>> from funcgrad.scipy.integrate import cumulative_trapezoid
     >>> fg.grad(lambda y: np.sum(cumulative_trapezoid(y)))(np.zeros(3))
     array([1. , 1.5, 0.5])
@@ -122,7 +125,8 @@ def cumulative_simpson(
 
     Examples
     --------
-    >>>     >>> import funcgrad as fg
+    >>> import numpy as np
+    >>> import funcgrad as fg
     >>> from funcgrad.scipy.integrate import cumulative_simpson
     >>> 12 * fg.grad(lambda y: cumulative_simpson(y)[0])(np.zeros(3))
     array([ 5.,  8., -1.])
