@@ -191,7 +191,8 @@ def check_assignable(handle: TracerBase, others: list[TracerBase]) -> None:
             where=user_line(),
             fix="write x = v",
         )
-    if isinstance(value, _ndarray) and not value.flags.writeable:
+    # An array of its own is read-only while the backward pass needs its values of now.
+    if isinstance(value, _ndarray) and not value.flags.writeable and value.base is not None:
         raise MutationError(
             "assignment destination is read-only: it is a broadcast view",
             where=f"{user_line()}; {_named(handle)}, {traced_here(handle)}",

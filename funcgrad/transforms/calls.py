@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.batch import full_batch
-from funcgrad.core.level import Origin, Trace, TracerBase, top_trace
+from funcgrad.core.level import Origin, Trace, TracerBase, top_trace, traces_in_progress
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.tracer import Tracer, unwrap
 from funcgrad.core.zero import dtype_of, fit, shape_of, spread
@@ -148,6 +148,9 @@ def _reverse(rules: Rules, trace: ReverseTrace, leaves: Leaves) -> tuple[Leaves,
     # The user may write to a plain array before the backward pass reads it.
     leaves = [trace.hold(leaf) if type(leaf) is np.ndarray else leaf for leaf in leaves]
     primitive = _Taped(rules, trace, wanted)
+    for other in (trace, *traces_in_progress()):
+        if isinstance(other, ReverseTrace):
+            other.tape.careful = True
     made = iter(trace.process(primitive, leaves, {}))
     outs = [next(made) if is_floating(out) else out for out in primitive.outs]
     return outs, primitive.treedef

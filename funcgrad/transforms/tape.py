@@ -55,17 +55,33 @@ _ADDABLE = frozenset({np.ndarray, np.float64, np.float32, np.complex128, np.comp
 _SCALARS = frozenset({float, complex, np.float64, np.float32, np.complex128})
 
 
+class Tape(list[Any]):
+    """The nodes, in creation order.
+
+    Attributes
+    ----------
+    careful : bool
+        Rules that a user wrote are on it.
+    """
+
+    __slots__ = ("careful",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.careful = False
+
+
 class ReverseTrace(Trace):
     """Records a tape."""
 
     __slots__ = ("new_index", "record", "tape")
 
-    tape: list[Any]
+    tape: Tape
     record: Callable[..., Any]
 
     def __init__(self, origin: Origin):
         super().__init__(origin)
-        self.tape = []
+        self.tape = Tape()
         # Bound methods, replaced by ones that raise when the trace is closed: an escaped tracer
         # is noticed without a test on the way. The counter is atomic, as several threads may
         # record; a node is appended before its tracer exists, so order along the tape is safe.
@@ -77,11 +93,11 @@ class ReverseTrace(Trace):
         # Not a method of this trace, which would make a cycle for the garbage collector; and no
         # tape, which an escaped tracer would keep alive.
         self.record = partial(escaped, self.origin)
-        self.tape = []
+        self.tape = Tape()
 
     def take_tape(self) -> list[Any]:
         """Return the tape, which is no longer the trace's then."""
-        tape, self.tape = self.tape, []
+        tape, self.tape = self.tape, Tape()
         return tape
 
     def blank(self) -> list[Any]:
@@ -355,7 +371,7 @@ class OutlivingTrace(ReverseTrace):
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Record any other operation, on copies of what it may keep of the arguments."""
-        if not primitive.linear and not primitive.may_alias:
+        if not primitive.linear:
             args = [self._owned_argument(arg) for arg in args]
         out = super().process(primitive, args, params)
         if not primitive.linear:
@@ -367,7 +383,11 @@ class OutlivingTrace(ReverseTrace):
         if type(arg) is not Tracer or arg._trace is not self:
             return arg
         value = self._own(arg._value)
-        return arg if value is arg._value else Tracer(self, value, arg._extra)
+        if value is arg._value:
+            return arg
+        made = Tracer(self, value, arg._extra)
+        made._alias = arg._alias
+        return made
 
     def _own(self, value: Any) -> Any:
         """Return an array that may be kept: a copy if it is in the memory of an argument."""
@@ -509,35 +529,44 @@ def backward(tape: list[Any], bars: list[Any], wanted: int, *, consume: bool) ->
     is finite. To look at every product costs as much as an elementwise operation. So the tape is
     pulled through a segment at a time, looking at what comes out of it only: what is not finite
     stays so in sums and products, until it is selected away, and then it does not matter. Where
-    something is not finite, the segment is done again with care.
+    something is not finite, the segment is done again with care. Rules that a user wrote may do
+    anything with what is not finite, and must not be called twice: with them on it a tape is pulled
+    through with care from the start.
     """
     step = max(_SEGMENT, len(tape) // 8)
     stop = len(tape)
+    careful = getattr(tape, "careful", False)
     while stop:
         start = max(stop - step, 0)
         nodes = tape[start:stop]
-        before = bars.copy()
-        try:
-            _pull(nodes, bars)
-            sound = _is_sound(bars if start else bars[:wanted], before)
-        except ArithmeticError:  # of Python numbers: 1.0 / 0.0
-            sound = False
-        if not sound:
-            bars[:] = before
+        if careful or not _is_pulled(nodes, bars, wanted if start == 0 else len(bars)):
             _pull_with_care(nodes, bars)
-        del nodes, before
+        del nodes
         if consume:
             del tape[start:]
         stop = start
     return bars[:wanted]
 
 
-def _is_sound(bars: list[Any], before: list[Any]) -> bool:
-    """Tell whether all cotangents that are new are finite."""
-    for bar, old in zip(bars, before, strict=False):
-        if bar is not None and bar is not old and not is_finite(bar):
-            return False
-    return True
+def _is_pulled(nodes: list[Any], bars: list[Any], count: int) -> bool:
+    """Try to pull cotangents through nodes; leave them as they were if one comes out not finite.
+
+    Of the variables that are left then, the first `count` may have a cotangent.
+    """
+    before = bars.copy()
+    try:
+        _pull(nodes, bars)
+        for bar, old in zip(bars[:count], before, strict=False):
+            if bar is not None and bar is not old and not is_finite(bar):
+                break
+        else:
+            return True
+    except Exception:
+        # 1.0 / 0.0 of Python numbers, or a function that refuses what is not finite. What is wrong
+        # for another reason is raised again, with care.
+        pass
+    bars[:] = before
+    return False
 
 
 def _pull(nodes: list[Any], bars: list[Any]) -> None:
