@@ -55,7 +55,16 @@ FIX_ASSIGNMENT = (
 )
 
 _next_level = itertools.count(1).__next__
-_active = threading.local()
+
+
+class _Active(threading.local):
+    """The traces that are open in this thread, the outermost first."""
+
+    def __init__(self) -> None:
+        self.traces: list[Trace] = []
+
+
+_active = _Active()
 
 
 class Origin:
@@ -133,10 +142,7 @@ class Trace:
     def __enter__(self) -> Self:
         if not _loaded:
             load_rules()
-        _active.depth = getattr(_active, "depth", 0) + 1
-        _active.traces = (*getattr(_active, "traces", ()), self)
-        if self.lead:
-            _active.batches = getattr(_active, "batches", 0) + 1
+        _active.traces.append(self)
         return self
 
     def __exit__(
@@ -145,10 +151,11 @@ class Trace:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        _active.depth -= 1
-        _active.traces = tuple([trace for trace in _active.traces if trace is not self])
-        if self.lead:
-            _active.batches -= 1
+        traces = _active.traces
+        if traces and traces[-1] is self:
+            traces.pop()
+        elif self in traces:  # a generator may end later than what it was started in
+            traces.remove(self)
         self.ended = True
         self.close()
         if self.holder is not None:
@@ -232,18 +239,17 @@ class TracerBase:
 
 def is_tracing() -> bool:
     """Tell whether a transform is in progress in this thread."""
-    return getattr(_active, "depth", 0) > 0
+    return bool(_active.traces)
 
 
 def traces_in_progress() -> tuple[Trace, ...]:
     """Return the traces that are open in this thread, the outermost first."""
-    found: tuple[Trace, ...] = getattr(_active, "traces", ())
-    return found
+    return tuple(_active.traces)
 
 
 def is_batching() -> bool:
     """Tell whether `vmap` is in progress in this thread: then integers may be traced too."""
-    return getattr(_active, "batches", 0) > 0
+    return any(trace.lead for trace in _active.traces)
 
 
 def top_trace(args: Sequence[Any]) -> Trace | None:

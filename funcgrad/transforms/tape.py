@@ -64,11 +64,7 @@ class Tape(list[Any]):
         Rules that a user wrote are on it.
     """
 
-    __slots__ = ("careful",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.careful = False
+    careful = False  # of the class: one is made for every gradient
 
 
 class ReverseTrace(Trace):
@@ -533,18 +529,20 @@ def backward(tape: list[Any], bars: list[Any], wanted: int, *, consume: bool) ->
     anything with what is not finite, and must not be called twice: with them on it a tape is pulled
     through with care from the start.
     """
-    step = max(_SEGMENT, len(tape) // 8)
     stop = len(tape)
+    step = stop >> 3 if stop > 8 * _SEGMENT else _SEGMENT
     careful = getattr(tape, "careful", False)
     while stop:
-        start = max(stop - step, 0)
-        nodes = tape[start:stop]
+        start = stop - step if stop > step else 0
+        nodes = tape[start:stop] if start else tape
         if careful or not _is_pulled(nodes, bars, wanted if start == 0 else len(bars)):
             _pull_with_care(nodes, bars)
         del nodes
+        stop = start
         if consume:
             del tape[start:]
-        stop = start
+        elif stop:
+            tape = tape[:start]
     return bars[:wanted]
 
 
@@ -556,8 +554,9 @@ def _is_pulled(nodes: list[Any], bars: list[Any], count: int) -> bool:
     before = bars.copy()
     try:
         _pull(nodes, bars)
-        for bar, old in zip(bars[:count], before, strict=False):
-            if bar is not None and bar is not old and not is_finite(bar):
+        for index in range(count):
+            bar = bars[index]
+            if bar is not None and bar is not before[index] and not is_finite(bar):
                 break
         else:
             return True
