@@ -54,7 +54,8 @@ def one_shape(x, w, padding):
             "funcgrad": lambda: ours(x, w),
             "JAX": lambda: jax.block_until_ready(theirs(jx, jw)),
             "PyTorch": with_torch,
-        }
+        },
+        pause=0.05,
     )
     title = f"conv2d {x.shape}*{w.shape}, padding {padding}".replace(" ", "")
     report(title.replace("conv2d", "conv2d "), times, "funcgrad", {"JAX": 1.0, "PyTorch": 2.0})

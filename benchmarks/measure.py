@@ -10,12 +10,13 @@ from collections.abc import Callable
 
 
 def best_times(
-    contenders: dict[str, Callable[[], object]], seconds: float = 3.0
+    contenders: dict[str, Callable[[], object]], seconds: float = 3.0, pause: float = 0.0
 ) -> dict[str, float]:
     """Time each contender, in seconds a call.
 
     They take turns, so a change of the machine's speed hits all alike, and the best round
-    of each counts, since what else the machine does only ever adds.
+    of each counts, since what else the machine does only ever adds. Libraries with threads of their
+    own let them spin for a while, which slows whoever is next: then give a `pause`, in seconds.
     """
     counts = {}
     for name, run in contenders.items():
@@ -29,6 +30,10 @@ def best_times(
     while rounds < 5 or time.perf_counter() < end:
         for name, run in contenders.items():
             gc.collect(0)
+            if pause:
+                time.sleep(pause)
+                run()
+                run()
             start = time.perf_counter()
             for _ in range(counts[name]):
                 run()
