@@ -79,10 +79,19 @@ def rgamma_partial(t, x, out):
 
 def _rgamma_slope(x: Any, out: Any) -> Any:
     """Return the derivative of 1/gamma, which has no poles: by reflection where gamma has them."""
-    mirrored = sp.gamma(1 - x)
-    reflected = mirrored * (np.cos(np.pi * x) - np.sin(np.pi * x) / np.pi * sp.psi(1 - x))
+    if type(x) is np.ndarray and x.dtype.kind == "f":
+        slope = np.where(np.equal(x, np.inf), 0, -out * sp.psi(x))
+        # A second digamma is needed near the poles only.
+        near = np.less(x, 0.5) & np.less(np.abs(x - np.rint(x)), 0.01)
+        slope[near] = _reflected_slope(x[near])
+        return slope
     plain = np.where(np.equal(x, np.inf), 0, -out * sp.psi(x))
-    return np.where(np.less(np.real(x), 0.5), reflected, plain)
+    return np.where(np.less(np.real(x), 0.5), _reflected_slope(x), plain)
+
+
+def _reflected_slope(x: Any) -> Any:
+    mirrored = sp.gamma(1 - x)
+    return mirrored * (np.cos(np.pi * x) - np.sin(np.pi * x) / np.pi * sp.psi(1 - x))
 
 
 @rgamma.def_samples
