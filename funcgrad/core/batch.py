@@ -103,8 +103,7 @@ def align(args: Sequence[Any], batched: Sequence[bool], core: Sequence[int] = ()
     """
     core = core or (0,) * len(args)
     outer = [
-        len(shape_of(x)) - is_batched - own
-        for x, is_batched, own in zip(args, batched, core, strict=True)
+        ndim_of(x, is_batched) - own for x, is_batched, own in zip(args, batched, core, strict=True)
     ]
     rank = max(outer)
     aligned = []
@@ -182,8 +181,8 @@ def loop(fun: Callable[..., Any], args: Any, batched: Any, params: dict[str, Any
         for i in range(size)
     ]
     if isinstance(outs[0], tuple):
-        return tuple(map(_stack, zip(*outs, strict=True)))
-    return _stack(outs)
+        return tuple(map(np.stack, zip(*outs, strict=True)))
+    return np.stack(outs)
 
 
 def try_one(primitive: Primitive, args: Any, batched: Any, params: dict[str, Any]) -> None:
@@ -194,10 +193,6 @@ def try_one(primitive: Primitive, args: Any, batched: Any, params: dict[str, Any
         batched,
         params,
     )
-
-
-def _stack(outs: Sequence[Any]) -> Any:
-    return np.stack(outs)
 
 
 def _any_example(shape: tuple[int, ...], dtype: Any) -> Any:

@@ -18,7 +18,7 @@ import numpy as np
 
 from funcgrad.core.alternatives import advice, public_module, reason
 from funcgrad.core.foreign import argument
-from funcgrad.core.level import TracerBase, concrete, detached, top_trace, traced_here
+from funcgrad.core.level import TracerBase, concrete, detached, holds_tracer, top_trace, traced_here
 from funcgrad.core.primitive import FUNCTIONS, UFUNCS, store
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import MissingRuleError, MutationError, ShapeError, user_line
@@ -138,15 +138,9 @@ def call_function(fun: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
 
 def look_at_all(function: Any, *args: Any, **kwargs: Any) -> Any:
     """Call a NumPy function that hands over only for some of its arguments, such as the array."""
-    if _holds_tracer(args) or _holds_tracer(tuple(kwargs.values())):
+    if holds_tracer((*args, *kwargs.values())):
         return FUNCTIONS[function](*args, **kwargs)
     return function(*args, **kwargs)
-
-
-def _holds_tracer(value: Any) -> bool:
-    if isinstance(value, list | tuple):
-        return any(map(_holds_tracer, value))
-    return isinstance(value, TracerBase)
 
 
 def missing(name: str, args: Sequence[Any], instead: str | None = None) -> MissingRuleError:

@@ -39,6 +39,7 @@ __all__ = [
     "concrete",
     "detached",
     "escaped",
+    "holds_tracer",
     "is_array",
     "is_batched",
     "is_batching",
@@ -250,6 +251,13 @@ def traces_in_progress() -> tuple[Trace, ...]:
 def is_batching() -> bool:
     """Tell whether `vmap` is in progress in this thread: then integers may be traced too."""
     return any(trace.lead for trace in _active.traces)
+
+
+def holds_tracer(value: Any) -> bool:
+    """Tell whether a value, or a list in lists, holds a tracer."""
+    if isinstance(value, list | tuple):
+        return any(map(holds_tracer, value))
+    return isinstance(value, TracerBase)
 
 
 def top_trace(args: Sequence[Any]) -> Trace | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.batch import broadcasting, count_examples, full_batch
+from funcgrad.core.batch import broadcasting, together
 from funcgrad.core.level import concrete, is_array
 from funcgrad.core.primitive import FUNCTIONS, Sample, overrides, primitive, store
 from funcgrad.core.zero import dtype_of
@@ -120,8 +120,7 @@ def assembled_vjp(primals, out):
 
 @assembled.def_batch
 def assembled_batch(args, batched):
-    size = count_examples(args, batched)
-    return assembled.bind(*(full_batch(x, b, size) for x, b in zip(args, batched, strict=True)))
+    return assembled.bind(*together(args, batched))
 
 
 @assembled.def_samples

@@ -15,7 +15,7 @@ import operator
 
 import numpy as np
 
-from funcgrad.core.batch import along, count_examples, full_batch
+from funcgrad.core.batch import along, together
 from funcgrad.core.level import concrete, detached
 from funcgrad.core.primitive import Sample, overrides, primitive
 from funcgrad.core.zero import dtype_of, is_finite, shape_of, zero_wins
@@ -137,8 +137,7 @@ def affine_scan_vjp(primals, out, *, axis, reverse):
 
 @affine_scan.def_batch
 def affine_scan_batch(args, batched, *, axis, reverse):
-    size = count_examples(args, batched)
-    b, c = (full_batch(*arg, size) for arg in zip(args, batched, strict=True))
+    b, c = together(args, batched)
     return affine_scan.bind(b, c, axis=axis + 1, reverse=reverse)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.batch import count_examples, full_batch
+from funcgrad.core.batch import count_examples, full_batch, together
 from funcgrad.core.convert import zeros_like
 from funcgrad.core.level import TracerBase, concrete, detached, traced_here
 from funcgrad.core.primitive import Sample, primitive
@@ -334,9 +334,8 @@ def gather_add_vjp(primals, out, **params):
 
 @gather_add.def_batch
 def gather_add_batch(args, batched, *, size, **params):
-    t, positions = args
-    examples = count_examples(args, batched)
-    t, positions = (full_batch(x, own, examples) for x, own in zip(args, batched, strict=True))
+    t, positions = together(args, batched)
+    examples = shape_of(t)[0]
     first = np.reshape(np.arange(examples) * size, (-1, *(1,) * (len(shape_of(positions)) - 1)))
     made = gather_add.bind(t, positions + first, size=examples * size, **params)
     return np.reshape(made, (examples, size))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from funcgrad.core.batch import along, count_examples, full_batch, ndim_of, shift
+from funcgrad.core.batch import along, count_examples, ndim_of, shift, together
 from funcgrad.core.level import TracerBase, concrete
 from funcgrad.core.primitive import Sample, overrides, primitive, store
 from funcgrad.core.zero import dtype_of, shape_of
@@ -87,7 +87,7 @@ def joined_batch(args, batched, *, axis, dtype, casting):
     else:
         ndim = next(filter(None, map(ndim_of, args, batched)), 0)
         axis = shift(axis, ndim)
-    parts = [full_batch(x, b, size) for x, b in zip(args, batched, strict=True)]
+    parts = together(args, batched)
     if axis is None:
         axis = 1
         parts = [np.reshape(part, (size, math.prod(shape_of(part)[1:]))) for part in parts]
@@ -127,8 +127,7 @@ def stacked_vjp(primals, out, *, axis, dtype, casting):
 
 @stacked.def_batch
 def stacked_batch(args, batched, *, axis, **params):
-    size = count_examples(args, batched)
-    parts = [full_batch(x, b, size) for x, b in zip(args, batched, strict=True)]
+    parts = together(args, batched)
     return stacked.bind(*parts, axis=shift(axis, len(shape_of(parts[0]))), **params)
 
 

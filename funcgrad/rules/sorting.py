@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from funcgrad.core.batch import along, broadcasting, count_examples, full_batch, loop, shift
+from funcgrad.core.batch import along, broadcasting, loop, shift, together
 from funcgrad.core.dispatch import of_shapes
 from funcgrad.core.level import concrete, detached
 from funcgrad.core.primitive import Sample, primitive
@@ -101,8 +101,7 @@ def _traced_lexsort(keys, axis=-1):
 
 @lexsort.def_batch
 def lexsort_batch(args, batched, *, axis):
-    count = count_examples(args, batched)
-    keys = [full_batch(*arg, count) for arg in zip(args, batched, strict=True)]
+    keys = together(args, batched)
     return lexsort.bind(*keys, axis=shift(axis, len(shape_of(keys[0])) - 1))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.level import TracerBase, concrete, traced_here
+from funcgrad.core.level import TracerBase, concrete, holds_tracer, traced_here
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import DtypeError, ShapeError, describe, user_line
 
@@ -29,15 +29,6 @@ __all__ = [
 ]
 
 _NESTED = (list, tuple)
-
-
-def holds_tracer(value: Any) -> bool:
-    """Tell whether a value, or a list in lists, holds a tracer."""
-    if isinstance(value, TracerBase):
-        return True
-    if isinstance(value, _NESTED):
-        return any(holds_tracer(item) for item in value if isinstance(item, (TracerBase, *_NESTED)))
-    return False
 
 
 # Three ways to make an array of what a caller may write as one. They differ in what stays as it is:

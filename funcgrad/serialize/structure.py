@@ -51,7 +51,6 @@ _MAPPINGS: dict[str, type] = {cls.__name__: cls for cls in (dict, OrderedDict, d
 _FACTORIES: dict[str, Any] = {
     cls.__name__: cls for cls in (bool, complex, dict, float, int, list, set, str, tuple)
 }
-_ARRAY_TAGS = ("array", "scalar", "key")
 _NOT_PLAIN = object()
 _NAME_KEPT = 1000
 

@@ -75,32 +75,18 @@ class BatchTrace(Trace):
     def binary(self, primitive: Elementwise, fun: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
         """Compute an elementwise function of two arguments."""
         values, batched = self._split((x, y))
-        out = None
-        try:
-            out = fun(*align(values, batched))
-        except FuncgradError:
-            raise
-        except Exception:
-            pass
-        if out is None:
-            out = loop(fun, values, batched, {})  # see below
-        return Tracer(self, out, None)
+
+        def of_all(values: Any, batched: Any) -> Any:
+            return fun(*align(values, batched))
+
+        return Tracer(self, _carried_out(of_all, fun, values, batched, {}), None)
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Carry out any other operation."""
         values, batched = self._split(args)
         if primitive.batch is None:
             raise no_rule(primitive, "batching rule", values, params)
-        out: Any = None
-        try:
-            out = primitive.batch(values, batched, **params)
-        except FuncgradError:
-            raise
-        except Exception:
-            pass
-        if out is None:
-            # What NumPy refuses of one example it refuses in its own words, about that example.
-            out = loop(primitive.bind, values, batched, params)
+        out = _carried_out(primitive.batch, primitive.bind, values, batched, params)
         made: Any
         if type(out) is tuple:
             made = tuple([self._wrap(part, primitive) for part in out])
@@ -116,6 +102,26 @@ class BatchTrace(Trace):
             f"whose first axis should count {self.size} examples"
         )
         return Tracer(self, out, None)
+
+
+def _carried_out(
+    of_all: Callable[..., Any],
+    of_one: Callable[..., Any],
+    values: list[Any],
+    batched: list[bool],
+    params: dict[str, Any],
+) -> Any:
+    """Carry an operation out on all examples at once, or one by one where that is refused.
+
+    What NumPy refuses of one example it then refuses in its own words, about that example.
+    """
+    try:
+        return of_all(values, batched, **params)
+    except FuncgradError:
+        raise
+    except Exception:
+        pass  # and not from here, so that what is raised next has no other error behind it
+    return loop(of_one, values, batched, params)
 
 
 def vmap(

@@ -22,10 +22,11 @@ from funcgrad.core.primitive import Primitive
 from funcgrad.core.tracer import Tracer, unwrap
 from funcgrad.core.zero import dtype_of, fit, shape_of, spread
 from funcgrad.errors import TracerLeakError, describe, user_line
+from funcgrad.transforms.backward import backward
 from funcgrad.transforms.batching import BatchTrace
 from funcgrad.transforms.flat import is_differentiable, lower
 from funcgrad.transforms.forward import ForwardTrace, LinearTrace
-from funcgrad.transforms.tape import ReverseTrace, backward
+from funcgrad.transforms.tape import ReverseTrace
 
 __all__ = ["Aval", "Rules", "aval_of", "call", "is_closed_over", "is_floating", "pushed", "taped"]
 

@@ -21,10 +21,11 @@ from funcgrad.core.level import Trace, TracerBase, traces_in_progress
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.tracer import Tracer, unwrap
 from funcgrad.core.zero import dtype_of, shape_of
+from funcgrad.transforms.backward import backward
 from funcgrad.transforms.calls import Shared
 from funcgrad.transforms.checkpoint_policies import Policy
 from funcgrad.transforms.named_values import NAMED
-from funcgrad.transforms.tape import OutlivingTrace, ReverseTrace, backward
+from funcgrad.transforms.tape import OutlivingTrace, ReverseTrace
 
 __all__ = ["forgetting", "recorders"]
 

@@ -20,6 +20,7 @@ from funcgrad.core.level import Origin, TracerBase
 from funcgrad.core.tracer import Tracer
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError, describe, user_line
+from funcgrad.transforms.backward import backward
 from funcgrad.transforms.flat import (
     Transformed,
     call_origin,
@@ -32,7 +33,7 @@ from funcgrad.transforms.flat import (
     snapshot,
     split_aux,
 )
-from funcgrad.transforms.tape import OutlivingTrace, ReverseTrace, backward
+from funcgrad.transforms.tape import OutlivingTrace, ReverseTrace
 
 __all__ = ["argument_numbers", "grad", "record", "value_and_grad", "vjp"]
 
