@@ -27,8 +27,6 @@ _SEGMENT = 64
 
 # A rule may divide by zero where its result is then not used; the user did not write that. As a
 # decorator the context costs half as much.
-
-
 @np.errstate(all="ignore")
 def backward(tape: list[Any], bars: list[Any], wanted: int, *, consume: bool) -> list[Any]:
     """Pull the cotangents `bars` back through `tape`.
