@@ -1,5 +1,34 @@
-"""Neural networks: activation functions and losses, for traced and plain arrays alike."""
+"""Neural networks: modules, layers, activation functions, losses and initializers.
 
-from funcgrad.nn import functional, losses
+>>> import funcgrad as fg
+>>> print(fg.nn.functional.relu(-1.0))
+0.0
+"""
 
-__all__ = ["functional", "losses"]
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from funcgrad.nn import functional, losses
+    from funcgrad.nn.module import Module
+    from funcgrad.nn.printing import count_parameters
+
+__all__ = ["Module", "count_parameters", "functional", "losses"]
+
+# Loaded when first used: whoever writes networks of plain functions does not wait for attrs.
+_MODULES = {
+    "Module": "module",
+    "count_parameters": "printing",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'funcgrad.nn' has no attribute {name!r}")
+    module = importlib.import_module(f"funcgrad.nn.{_MODULES.get(name, name)}")
+    found = globals()[name] = getattr(module, name) if name in _MODULES else module
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

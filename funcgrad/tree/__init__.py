@@ -30,6 +30,7 @@ from funcgrad.tree.operations import (
 from funcgrad.tree.paths import AttrKey, DictKey, KeyPath, SequenceKey, keystr
 from funcgrad.tree.ravel import ravel
 from funcgrad.tree.regroup import broadcast, combine, partition, transpose
+from funcgrad.tree.surgery import at
 from funcgrad.tree.treedef import TreeDef, check_match, flatten, unflatten
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "SequenceKey",
     "TreeDef",
     "all",
+    "at",
     "broadcast",
     "check_match",
     "combine",
