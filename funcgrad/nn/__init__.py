@@ -9,11 +9,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from funcgrad.nn import functional, losses
+    from funcgrad.nn import functional, initializers, losses
     from funcgrad.nn.module import Module
     from funcgrad.nn.printing import count_parameters
 
-__all__ = ["Module", "count_parameters", "functional", "losses"]
+__all__ = ["Module", "count_parameters", "functional", "initializers", "losses"]
 
 # Loaded when first used: whoever writes networks of plain functions does not wait for attrs.
 _MODULES = {
