@@ -10,15 +10,43 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from funcgrad.nn import functional, initializers, losses
+    from funcgrad.nn.containers import MLP, Dropout, Flatten, Lambda, Sequential, inference_mode
+    from funcgrad.nn.linear import Bilinear, Embedding, Identity, Linear
     from funcgrad.nn.module import Module
     from funcgrad.nn.printing import count_parameters
 
-__all__ = ["Module", "count_parameters", "functional", "initializers", "losses"]
+__all__ = [
+    "MLP",
+    "Bilinear",
+    "Dropout",
+    "Embedding",
+    "Flatten",
+    "Identity",
+    "Lambda",
+    "Linear",
+    "Module",
+    "Sequential",
+    "count_parameters",
+    "functional",
+    "inference_mode",
+    "initializers",
+    "losses",
+]
 
 # Loaded when first used: whoever writes networks of plain functions does not wait for attrs.
 _MODULES = {
+    "Bilinear": "linear",
+    "Dropout": "containers",
+    "Embedding": "linear",
+    "Flatten": "containers",
+    "Identity": "linear",
+    "Lambda": "containers",
+    "Linear": "linear",
+    "MLP": "containers",
     "Module": "module",
+    "Sequential": "containers",
     "count_parameters": "printing",
+    "inference_mode": "containers",
 }
 
 
