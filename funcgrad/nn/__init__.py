@@ -13,40 +13,67 @@ if TYPE_CHECKING:
     from funcgrad.nn.containers import MLP, Dropout, Flatten, Lambda, Sequential, inference_mode
     from funcgrad.nn.linear import Bilinear, Embedding, Identity, Linear
     from funcgrad.nn.module import Module
+    from funcgrad.nn.norms import (
+        BatchNorm,
+        GroupNorm,
+        InstanceNorm,
+        LayerNorm,
+        RMSNorm,
+        RunningStats,
+    )
     from funcgrad.nn.printing import count_parameters
+    from funcgrad.nn.state import State, StateIndex, make_with_state
 
 __all__ = [
     "MLP",
+    "BatchNorm",
     "Bilinear",
     "Dropout",
     "Embedding",
     "Flatten",
+    "GroupNorm",
     "Identity",
+    "InstanceNorm",
     "Lambda",
+    "LayerNorm",
     "Linear",
     "Module",
+    "RMSNorm",
+    "RunningStats",
     "Sequential",
+    "State",
+    "StateIndex",
     "count_parameters",
     "functional",
     "inference_mode",
     "initializers",
     "losses",
+    "make_with_state",
 ]
 
 # Loaded when first used: whoever writes networks of plain functions does not wait for attrs.
 _MODULES = {
+    "BatchNorm": "norms",
     "Bilinear": "linear",
     "Dropout": "containers",
     "Embedding": "linear",
     "Flatten": "containers",
+    "GroupNorm": "norms",
     "Identity": "linear",
+    "InstanceNorm": "norms",
     "Lambda": "containers",
+    "LayerNorm": "norms",
     "Linear": "linear",
     "MLP": "containers",
     "Module": "module",
+    "RMSNorm": "norms",
+    "RunningStats": "norms",
     "Sequential": "containers",
+    "State": "state",
+    "StateIndex": "state",
     "count_parameters": "printing",
     "inference_mode": "containers",
+    "make_with_state": "state",
 }
 
 

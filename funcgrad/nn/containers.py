@@ -345,14 +345,15 @@ def inference_mode(tree: Any, value: bool = True) -> Any:
     )
 
 
-def map_modules(f: Callable[[Module], Module], tree: Any) -> Any:
-    """Apply `f` to every module of a tree, inner ones first."""
-    inner = fg.tree.map(
+def map_modules(f: Callable[[Any], Any], tree: Any) -> Any:
+    """Apply `f` to every module of a tree, outer ones first."""
+    if isinstance(tree, Module):
+        tree = f(tree)
+    return fg.tree.map(
         lambda node: map_modules(f, node) if isinstance(node, Module) else node,
         tree,
         is_leaf=lambda node: node is not tree and isinstance(node, Module),
     )
-    return f(inner) if isinstance(inner, Module) else inner
 
 
 def is_stateful(layer: Any) -> bool:

@@ -10,6 +10,7 @@ __all__ = [
     "convolution",
     "cross_entropy",
     "lowering",
+    "normalizing",
     "pooling",
     "scratch",
     "softmax",
