@@ -11,6 +11,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from funcgrad.nn import functional, initializers, losses
     from funcgrad.nn.containers import MLP, Dropout, Flatten, Lambda, Sequential, inference_mode
+    from funcgrad.nn.convolutions import (
+        Conv,
+        Conv1d,
+        Conv2d,
+        Conv3d,
+        ConvTranspose,
+        ConvTranspose1d,
+        ConvTranspose2d,
+        ConvTranspose3d,
+    )
     from funcgrad.nn.linear import Bilinear, Embedding, Identity, Linear
     from funcgrad.nn.module import Module
     from funcgrad.nn.norms import (
@@ -21,13 +31,47 @@ if TYPE_CHECKING:
         RMSNorm,
         RunningStats,
     )
+    from funcgrad.nn.pools import (
+        AdaptiveAvgPool1d,
+        AdaptiveAvgPool2d,
+        AdaptiveAvgPool3d,
+        AdaptiveMaxPool1d,
+        AdaptiveMaxPool2d,
+        AdaptiveMaxPool3d,
+        AdaptivePool,
+        AvgPool1d,
+        AvgPool2d,
+        AvgPool3d,
+        MaxPool1d,
+        MaxPool2d,
+        MaxPool3d,
+        Pool,
+    )
     from funcgrad.nn.printing import count_parameters
     from funcgrad.nn.state import State, StateIndex, make_with_state
 
 __all__ = [
     "MLP",
+    "AdaptiveAvgPool1d",
+    "AdaptiveAvgPool2d",
+    "AdaptiveAvgPool3d",
+    "AdaptiveMaxPool1d",
+    "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d",
+    "AdaptivePool",
+    "AvgPool1d",
+    "AvgPool2d",
+    "AvgPool3d",
     "BatchNorm",
     "Bilinear",
+    "Conv",
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "ConvTranspose",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
     "Dropout",
     "Embedding",
     "Flatten",
@@ -37,7 +81,11 @@ __all__ = [
     "Lambda",
     "LayerNorm",
     "Linear",
+    "MaxPool1d",
+    "MaxPool2d",
+    "MaxPool3d",
     "Module",
+    "Pool",
     "RMSNorm",
     "RunningStats",
     "Sequential",
@@ -53,8 +101,26 @@ __all__ = [
 
 # Loaded when first used: whoever writes networks of plain functions does not wait for attrs.
 _MODULES = {
+    "AdaptiveAvgPool1d": "pools",
+    "AdaptiveAvgPool2d": "pools",
+    "AdaptiveAvgPool3d": "pools",
+    "AdaptiveMaxPool1d": "pools",
+    "AdaptiveMaxPool2d": "pools",
+    "AdaptiveMaxPool3d": "pools",
+    "AdaptivePool": "pools",
+    "AvgPool1d": "pools",
+    "AvgPool2d": "pools",
+    "AvgPool3d": "pools",
     "BatchNorm": "norms",
     "Bilinear": "linear",
+    "Conv": "convolutions",
+    "Conv1d": "convolutions",
+    "Conv2d": "convolutions",
+    "Conv3d": "convolutions",
+    "ConvTranspose": "convolutions",
+    "ConvTranspose1d": "convolutions",
+    "ConvTranspose2d": "convolutions",
+    "ConvTranspose3d": "convolutions",
     "Dropout": "containers",
     "Embedding": "linear",
     "Flatten": "containers",
@@ -65,7 +131,11 @@ _MODULES = {
     "LayerNorm": "norms",
     "Linear": "linear",
     "MLP": "containers",
+    "MaxPool1d": "pools",
+    "MaxPool2d": "pools",
+    "MaxPool3d": "pools",
     "Module": "module",
+    "Pool": "pools",
     "RMSNorm": "norms",
     "RunningStats": "norms",
     "Sequential": "containers",
