@@ -48,10 +48,14 @@ if TYPE_CHECKING:
         Pool,
     )
     from funcgrad.nn.printing import count_parameters
+    from funcgrad.nn.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
     from funcgrad.nn.state import State, StateIndex, make_with_state
 
 __all__ = [
+    "GRU",
+    "LSTM",
     "MLP",
+    "RNN",
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
     "AdaptiveAvgPool3d",
@@ -75,9 +79,11 @@ __all__ = [
     "Dropout",
     "Embedding",
     "Flatten",
+    "GRUCell",
     "GroupNorm",
     "Identity",
     "InstanceNorm",
+    "LSTMCell",
     "Lambda",
     "LayerNorm",
     "Linear",
@@ -87,6 +93,7 @@ __all__ = [
     "Module",
     "Pool",
     "RMSNorm",
+    "RNNCell",
     "RunningStats",
     "Sequential",
     "State",
@@ -124,9 +131,13 @@ _MODULES = {
     "Dropout": "containers",
     "Embedding": "linear",
     "Flatten": "containers",
+    "GRU": "recurrent",
+    "GRUCell": "recurrent",
     "GroupNorm": "norms",
     "Identity": "linear",
     "InstanceNorm": "norms",
+    "LSTM": "recurrent",
+    "LSTMCell": "recurrent",
     "Lambda": "containers",
     "LayerNorm": "norms",
     "Linear": "linear",
@@ -137,6 +148,8 @@ _MODULES = {
     "Module": "module",
     "Pool": "pools",
     "RMSNorm": "norms",
+    "RNN": "recurrent",
+    "RNNCell": "recurrent",
     "RunningStats": "norms",
     "Sequential": "containers",
     "State": "state",

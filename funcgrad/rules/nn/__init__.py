@@ -12,6 +12,7 @@ __all__ = [
     "lowering",
     "normalizing",
     "pooling",
+    "recurrent",
     "scratch",
     "softmax",
     "winograd",
