@@ -1,4 +1,4 @@
-"""Activations: relu, the logistic function and softplus.
+"""Activations: relu, the logistic function, softplus, and the two forms of gelu.
 
 No NumPy function is answered for here: `funcgrad.nn.functional` offers them. Each has a rule of its
 own for one of three reasons: it keeps one array for the backward pass where its parts would keep
@@ -8,16 +8,18 @@ times infinity.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from funcgrad.core.batch import broadcasting
+from funcgrad.core.normal import upper_tail
 from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import selected
 from funcgrad.errors import DtypeError, describe, user_line
 
-__all__ = ["as_real", "one_number", "relu", "sigmoid", "softplus"]
+__all__ = ["as_real", "gelu_tanh", "normal_cdf", "one_number", "relu", "sigmoid", "softplus"]
 
 
 # Arguments
@@ -167,3 +169,92 @@ def softplus_samples(rng):
     yield Sample(rng.normal(size=(3, 4)), fun=softplus, complex=False)
     yield Sample(np.float64(0.0), fun=softplus, complex=False)
     yield Sample(np.zeros((0, 3)), fun=softplus, complex=False)
+
+
+# The normal distribution function
+
+
+@primitive(canonical=one_real)
+def normal_cdf(x):
+    """The probability that a standard normal variable is less than `x`, exact in both tails."""
+    upper = upper_tail(np.abs(np.asarray(x, np.float64)), np.exp)
+    return np.where(np.less(x, 0), upper, 1 - upper).astype(getattr(x, "dtype", np.float64))[()]
+
+
+def _density(x: Any) -> Any:
+    """The normal density."""
+    return np.exp(np.square(x) * -0.5) * (1 / math.sqrt(2 * math.pi))
+
+
+@normal_cdf.def_jvp
+def normal_cdf_jvp(primals, tangents, out):
+    (x,) = primals
+    (x_dot,) = tangents
+    return x_dot * _density(x)
+
+
+@normal_cdf.def_vjp
+def normal_cdf_vjp(primals, out):
+    (x,) = primals
+
+    def normal_cdf_pullback(out_bar):
+        return out_bar * _density(x)
+
+    return normal_cdf_pullback
+
+
+broadcasting(normal_cdf)
+
+
+@normal_cdf.def_samples
+def normal_cdf_samples(rng):
+    yield Sample(rng.normal(size=(3, 4)), fun=normal_cdf, complex=False)
+    yield Sample(np.float64(-5.0), fun=normal_cdf, complex=False)
+    yield Sample(np.zeros((0, 3)), fun=normal_cdf, complex=False)
+
+
+_GELU_SLOPE, _GELU_CUBE = math.sqrt(8 / math.pi), math.sqrt(8 / math.pi) * 0.044715
+
+
+@primitive(canonical=one_real)
+def gelu_tanh(x):
+    """``x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x**3)))``.
+
+    Half of 1 plus a tanh is the logistic function of twice its argument, exact in both tails.
+    """
+    return x * sigmoid.forward(x * (_GELU_SLOPE + _GELU_CUBE * np.square(x)))
+
+
+def _gelu_slope(x: Any) -> Any:
+    square = np.square(x)
+    inner = x * (_GELU_SLOPE + _GELU_CUBE * square)
+    inner_slope = _GELU_SLOPE + 3 * _GELU_CUBE * square
+    share = sigmoid.bind(inner)
+    return share + x * share * sigmoid.bind(-inner) * inner_slope
+
+
+@gelu_tanh.def_jvp
+def gelu_tanh_jvp(primals, tangents, out):
+    (x,) = primals
+    (x_dot,) = tangents
+    return x_dot * _gelu_slope(x)
+
+
+@gelu_tanh.def_vjp
+def gelu_tanh_vjp(primals, out):
+    (x,) = primals
+
+    def gelu_tanh_pullback(out_bar):
+        return out_bar * _gelu_slope(x)
+
+    return gelu_tanh_pullback
+
+
+broadcasting(gelu_tanh)
+
+
+@gelu_tanh.def_samples
+def gelu_tanh_samples(rng):
+    yield Sample(rng.normal(size=(3, 4)), fun=gelu_tanh, complex=False)
+    yield Sample(np.float64(0.0), fun=gelu_tanh, complex=False)
+    yield Sample(np.zeros((0, 3)), fun=gelu_tanh, complex=False)
