@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from funcgrad.nn import functional, initializers, losses
+    from funcgrad.nn.attention import KeyValueCache, MultiheadAttention, RotaryPositionalEmbedding
     from funcgrad.nn.containers import MLP, Dropout, Flatten, Lambda, Sequential, inference_mode
     from funcgrad.nn.convolutions import (
         Conv,
@@ -50,6 +51,12 @@ if TYPE_CHECKING:
     from funcgrad.nn.printing import count_parameters
     from funcgrad.nn.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
     from funcgrad.nn.state import State, StateIndex, make_with_state
+    from funcgrad.nn.transformer import (
+        TransformerDecoder,
+        TransformerDecoderBlock,
+        TransformerEncoder,
+        TransformerEncoderBlock,
+    )
 
 __all__ = [
     "GRU",
@@ -83,6 +90,7 @@ __all__ = [
     "GroupNorm",
     "Identity",
     "InstanceNorm",
+    "KeyValueCache",
     "LSTMCell",
     "Lambda",
     "LayerNorm",
@@ -91,13 +99,19 @@ __all__ = [
     "MaxPool2d",
     "MaxPool3d",
     "Module",
+    "MultiheadAttention",
     "Pool",
     "RMSNorm",
     "RNNCell",
+    "RotaryPositionalEmbedding",
     "RunningStats",
     "Sequential",
     "State",
     "StateIndex",
+    "TransformerDecoder",
+    "TransformerDecoderBlock",
+    "TransformerEncoder",
+    "TransformerEncoderBlock",
     "count_parameters",
     "functional",
     "inference_mode",
@@ -136,6 +150,7 @@ _MODULES = {
     "GroupNorm": "norms",
     "Identity": "linear",
     "InstanceNorm": "norms",
+    "KeyValueCache": "attention",
     "LSTM": "recurrent",
     "LSTMCell": "recurrent",
     "Lambda": "containers",
@@ -146,14 +161,20 @@ _MODULES = {
     "MaxPool2d": "pools",
     "MaxPool3d": "pools",
     "Module": "module",
+    "MultiheadAttention": "attention",
     "Pool": "pools",
     "RMSNorm": "norms",
     "RNN": "recurrent",
     "RNNCell": "recurrent",
+    "RotaryPositionalEmbedding": "attention",
     "RunningStats": "norms",
     "Sequential": "containers",
     "State": "state",
     "StateIndex": "state",
+    "TransformerDecoder": "transformer",
+    "TransformerDecoderBlock": "transformer",
+    "TransformerEncoder": "transformer",
+    "TransformerEncoderBlock": "transformer",
     "count_parameters": "printing",
     "inference_mode": "containers",
     "make_with_state": "state",

@@ -52,6 +52,7 @@ from funcgrad.nn.adaptive import (
     adaptive_max_pool2d,
     adaptive_max_pool3d,
 )
+from funcgrad.nn.attending import dot_product_attention
 from funcgrad.nn.conv import (
     conv1d,
     conv2d,
@@ -96,6 +97,7 @@ __all__ = [
     "conv_transpose1d",
     "conv_transpose2d",
     "conv_transpose3d",
+    "dot_product_attention",
     "elu",
     "fold",
     "gelu",
