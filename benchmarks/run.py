@@ -8,6 +8,7 @@ import eager
 import large
 import primitives
 import small
+import transforms
 
 if __name__ == "__main__":
     small.imports()
@@ -18,6 +19,10 @@ if __name__ == "__main__":
     eager.rosenbrock()
     batching.networks()
     batching.gradients()
+    transforms.hessian_vector_products()
+    transforms.jacobians()
+    transforms.per_example_gradients()
+    transforms.hessians()
     convolution.conv2d()
     convolution.max_pool2d()
     primitives.median()

@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from funcgrad import (
         control,
+        data,
+        debug,
         errors,
+        experimental,
         nn,
         numpy,
         optim,
@@ -21,7 +24,9 @@ if TYPE_CHECKING:
         scipy,
         serialize,
         testing,
+        train,
         tree,
+        viz,
     )
     from funcgrad.control import (
         associative_scan,
@@ -32,11 +37,26 @@ if TYPE_CHECKING:
         switch,
         while_loop,
     )
+    from funcgrad.implicit import (
+        custom_linear_solve,
+        custom_root,
+        fixed_point,
+        implicit_diff,
+    )
     from funcgrad.indexed import at
     from funcgrad.serialize import load, save
+    from funcgrad.staging.record import make_program
     from funcgrad.transforms import checkpoint_policies
     from funcgrad.transforms.batching import vmap
     from funcgrad.transforms.callback import ShapeDtypeStruct, pure_callback
+    from funcgrad.transforms.collectives import (
+        axis_index,
+        axis_size,
+        pmax,
+        pmean,
+        pmin,
+        psum,
+    )
     from funcgrad.transforms.custom import custom_jvp, custom_vjp
     from funcgrad.transforms.custom_batching import custom_vmap
     from funcgrad.transforms.derived import (
@@ -50,6 +70,13 @@ if TYPE_CHECKING:
         value_and_jacobian,
         value_and_jacrev,
     )
+    from funcgrad.transforms.exchanges import (
+        all_gather,
+        all_to_all,
+        ppermute,
+        pshuffle,
+        psum_scatter,
+    )
     from funcgrad.transforms.forward import jvp, linearize
     from funcgrad.transforms.named_values import checkpoint_name
     from funcgrad.transforms.remat import checkpoint, remat
@@ -62,22 +89,33 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ShapeDtypeStruct",
+    "all_gather",
+    "all_to_all",
     "associative_scan",
     "at",
+    "axis_index",
+    "axis_size",
     "checkpoint",
     "checkpoint_name",
     "checkpoint_policies",
     "cond",
     "control",
     "custom_jvp",
+    "custom_linear_solve",
+    "custom_root",
     "custom_vjp",
     "custom_vmap",
+    "data",
+    "debug",
     "elementwise_grad",
     "errors",
+    "experimental",
+    "fixed_point",
     "fori_loop",
     "grad",
     "hessian",
     "hvp",
+    "implicit_diff",
     "jacfwd",
     "jacobian",
     "jacrev",
@@ -85,10 +123,18 @@ __all__ = [
     "linear_transpose",
     "linearize",
     "load",
+    "make_program",
     "map",
     "nn",
     "numpy",
     "optim",
+    "pmax",
+    "pmean",
+    "pmin",
+    "ppermute",
+    "pshuffle",
+    "psum",
+    "psum_scatter",
     "pure_callback",
     "pytree",
     "random",
@@ -102,11 +148,13 @@ __all__ = [
     "stop_gradient",
     "switch",
     "testing",
+    "train",
     "tree",
     "value_and_grad",
     "value_and_jacfwd",
     "value_and_jacobian",
     "value_and_jacrev",
+    "viz",
     "vjp",
     "vmap",
     "while_loop",
@@ -117,20 +165,28 @@ __all__ = [
 # all other names are modules.
 _FUNCTIONS = {
     "ShapeDtypeStruct": "transforms.callback",
+    "all_gather": "transforms.exchanges",
+    "all_to_all": "transforms.exchanges",
     "associative_scan": "control",
     "at": "indexed",
+    "axis_index": "transforms.collectives",
+    "axis_size": "transforms.collectives",
     "checkpoint": "transforms.remat",
     "checkpoint_name": "transforms.named_values",
     "checkpoint_policies": "transforms.remat",
     "cond": "control",
     "custom_jvp": "transforms.custom",
+    "custom_linear_solve": "implicit",
+    "custom_root": "implicit",
     "custom_vjp": "transforms.custom",
     "custom_vmap": "transforms.custom_batching",
     "elementwise_grad": "transforms.derived",
+    "fixed_point": "implicit",
     "fori_loop": "control",
     "grad": "transforms.reverse",
     "hessian": "transforms.derived",
     "hvp": "transforms.derived",
+    "implicit_diff": "implicit",
     "jacfwd": "transforms.derived",
     "jacobian": "transforms.derived",
     "jacrev": "transforms.derived",
@@ -138,7 +194,15 @@ _FUNCTIONS = {
     "linear_transpose": "transforms.transpose",
     "linearize": "transforms.forward",
     "load": "serialize",
+    "make_program": "staging.record",
     "map": "control",
+    "pmax": "transforms.collectives",
+    "pmean": "transforms.collectives",
+    "pmin": "transforms.collectives",
+    "ppermute": "transforms.exchanges",
+    "pshuffle": "transforms.exchanges",
+    "psum": "transforms.collectives",
+    "psum_scatter": "transforms.exchanges",
     "pure_callback": "transforms.callback",
     "pytree": "tree.classes",
     "remat": "transforms.remat",

@@ -16,6 +16,8 @@ import numpy as np
 
 __all__ = [
     "ArgumentError",
+    "AxisNameError",
+    "ConvergenceError",
     "DeepTreeError",
     "DtypeError",
     "FuncgradError",
@@ -23,11 +25,15 @@ __all__ = [
     "MissingExtraError",
     "MissingRuleError",
     "MutationError",
+    "NonFiniteError",
     "RepeatedValueWarning",
     "ShapeError",
+    "SingularJacobianError",
+    "SpecialisedError",
     "TracerAttributeError",
     "TracerConversionError",
     "TracerLeakError",
+    "TracerLeakWarning",
     "TreeMismatchError",
     "UnhashableTracerError",
 ]
@@ -62,6 +68,10 @@ def _rebuild(cls: type[FuncgradError], what: str, where: str, fix: str) -> Funcg
 
 class ArgumentError(FuncgradError, ValueError, TypeError):
     """An argument of a transform does not make sense: `argnums` out of range, no scalar..."""
+
+
+class AxisNameError(FuncgradError, NameError):
+    """A collective, such as `psum`, names an axis that no `vmap` around it has."""
 
 
 class DtypeError(FuncgradError, TypeError):
@@ -108,8 +118,28 @@ class GradientCheckError(FuncgradError, AssertionError):
     """A derivative is not what finite differences of the function say."""
 
 
+class SpecialisedError(FuncgradError, ValueError):
+    """A program was recorded with other values, for which the function took another way."""
+
+
 class MissingExtraError(FuncgradError, ImportError):
     """A function needs a package that is not installed."""
+
+
+class NonFiniteError(FuncgradError, FloatingPointError):
+    """An operation made a NaN or an infinity, which `funcgrad.debug` was told to stop at."""
+
+
+class TracerLeakWarning(UserWarning):
+    """A traced value was stored where it outlives its transform: from `debug.check_leaks`."""
+
+
+class ConvergenceError(FuncgradError, RuntimeError):
+    """An iteration did not come to an end."""
+
+
+class SingularJacobianError(FuncgradError, np.linalg.LinAlgError):
+    """A solution has no derivative, as the Jacobian of its equation is singular."""
 
 
 class RepeatedValueWarning(UserWarning):

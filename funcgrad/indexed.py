@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.level import TracerBase, concrete, detached
+from funcgrad.core.level import TracerBase, any_of, detached
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import ArgumentError, user_line
 from funcgrad.rules.accumulate import accumulate, in_rounds
@@ -385,7 +385,7 @@ def _bounded(index: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
     def onto_padding(item: Any, axis: int) -> Any:
         size = shape[axis]
         outside = np.less(item, -size) | np.greater_equal(item, size)
-        if not np.any(concrete(outside)):
+        if not any_of(outside):
             return item
         # The axis gets one more element, numbered -1, for all that is out of bounds. No slice
         # can see it: an axis is indexed by one item.

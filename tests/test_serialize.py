@@ -202,7 +202,7 @@ def test_tree_comes_back(name, path):
 
 @pytest.mark.parametrize("name", TREES)
 def test_tree_comes_back_into_itself(name, path):
-    assert_same(there_and_back(TREES[name], path, like=TREES[name]), TREES[name])
+    assert_same(there_and_back(TREES[name], path, template=TREES[name]), TREES[name])
 
 
 def test_fortran_order_is_kept(path):
@@ -252,13 +252,13 @@ def test_keys_of_one_value_and_two_types_stay_apart(path):
 def test_registered_class_comes_back_by_like(path):
     model = {"layer": Linear(np.ones((2, 3)), None, "first")}
     like = {"layer": Linear(np.zeros((2, 3)), None, "second")}
-    out = there_and_back(model, path, like=like)["layer"]
+    out = there_and_back(model, path, template=like)["layer"]
     assert_array_equal(out.weight, np.ones((2, 3)))
     assert (out.bias, out.name) == (None, "second")
 
 
 def test_children_of_one_name_come_back_by_like(path):
-    out = there_and_back(Twins(np.ones(1), np.zeros(1)), path, like=Twins(np.zeros(1), np.ones(1)))
+    out = there_and_back(Twins(np.ones(1), np.zeros(1)), path, template=Twins(np.zeros(1), np.ones(1)))
     assert_same(out.children, (np.ones(1), np.zeros(1)))
 
 
@@ -302,25 +302,25 @@ def test_state_of_an_optimizer_is_found_in_a_new_process(path):
     ids=lambda value: f"{type(value).__name__} {value}",
 )
 def test_number_is_of_the_kind_that_like_has(saved, like, path):
-    out = there_and_back({"x": saved}, path, like={"x": like})["x"]
+    out = there_and_back({"x": saved}, path, template={"x": like})["x"]
     assert type(out) is type(like)
     assert getattr(out, "dtype", None) == getattr(like, "dtype", None)
     assert out == saved
 
 
 def test_containers_are_those_of_like(path):
-    out = there_and_back({"a": [1, 2]}, path, like=OrderedDict(a=(0, 0)))
+    out = there_and_back({"a": [1, 2]}, path, template=OrderedDict(a=(0, 0)))
     assert_same(out, OrderedDict(a=(1, 2)))
 
 
 def test_order_of_keys_is_that_of_like(path):
-    out = there_and_back({"a": 1, "b": 2}, path, like={"b": 0, "a": 0})
+    out = there_and_back({"a": 1, "b": 2}, path, template={"b": 0, "a": 0})
     assert_same(out, {"b": 2, "a": 1})
 
 
 def test_like_is_left_as_it_was(path):
     like = {"x": np.zeros(2)}
-    there_and_back({"x": np.ones(2)}, path, like=like)
+    there_and_back({"x": np.ones(2)}, path, template=like)
     assert_array_equal(like["x"], [0, 0])
 
 
@@ -332,21 +332,21 @@ SAVED = {"w": np.ones((2, 3)), "b": np.zeros(3), "n": 4}
     [
         ({"w": np.ones((2, 3)), "b": np.zeros(3)}, "only in the file: ['n']"),
         (SAVED | {"more": 1.0}, "missing from the file: ['more']"),
-        (SAVED | {"w": np.ones((3, 2))}, "['w'] is float64[2,3] in the file, float64[3,2] in like"),
-        (SAVED | {"b": np.zeros(3, "f4")}, "['b'] is float64[3] in the file, float32[3] in like"),
-        (SAVED | {"n": 4.0}, "['n'] is a Python int in the file, a Python float in like"),
-        (SAVED | {"n": "4"}, "['n'] is a Python int in the file, a Python str in like"),
-        (SAVED | {"n": True}, "['n'] is a Python int in the file, a Python bool in like"),
-        (SAVED | {"n": np.zeros(1, int)}, "['n'] is a Python int in the file, int64[1] in like"),
+        (SAVED | {"w": np.ones((3, 2))}, "['w'] is float64[2,3] in the file, float64[3,2] in template"),
+        (SAVED | {"b": np.zeros(3, "f4")}, "['b'] is float64[3] in the file, float32[3] in template"),
+        (SAVED | {"n": 4.0}, "['n'] is a Python int in the file, a Python float in template"),
+        (SAVED | {"n": "4"}, "['n'] is a Python int in the file, a Python str in template"),
+        (SAVED | {"n": True}, "['n'] is a Python int in the file, a Python bool in template"),
+        (SAVED | {"n": np.zeros(1, int)}, "['n'] is a Python int in the file, int64[1] in template"),
         (SAVED | {"n": None}, "only in the file: ['n']"),
-        (SAVED | {"n": random.key(0)}, "['n'] is a Python int in the file, Key[] in like"),
+        (SAVED | {"n": random.key(0)}, "['n'] is a Python int in the file, Key[] in template"),
         (np.ones(2), "missing from the file: the root; only in the file: ['w'], ['b'], ['n']"),
     ],
 )
 def test_difference_is_named_by_its_path(like, words, path):
     save(path, SAVED)
     with pytest.raises(TreeMismatchError) as caught:
-        load(path, like=like)
+        load(path, template=like)
     assert words in caught.value.where
     assert "test_serialize.py:" in caught.value.where
 
@@ -354,7 +354,7 @@ def test_difference_is_named_by_its_path(like, words, path):
 def test_all_differences_are_named_at_once(path):
     save(path, SAVED)
     with pytest.raises(TreeMismatchError) as caught:
-        load(path, like={"w": np.ones(2), "c": 0})
+        load(path, template={"w": np.ones(2), "c": 0})
     for words in ("missing from the file: ['c']", "only in the file: ['b'], ['n']", "different: "):
         assert words in caught.value.where
 
@@ -362,48 +362,48 @@ def test_all_differences_are_named_at_once(path):
 def test_many_differences_are_cut_short(path):
     save(path, [])
     with pytest.raises(TreeMismatchError, match=r"\[5\] and 94 more"):
-        load(path, like=list(range(100)))
+        load(path, template=list(range(100)))
 
 
 def test_misspelt_name_is_guessed(path):
     save(path, {"weight": 1.0, "bias": 2.0})
-    with pytest.raises(TreeMismatchError, match=r"rename in like \['wieght'\] to \['weight'\]"):
-        load(path, like={"wieght": 1.0, "bias": 2.0})
+    with pytest.raises(TreeMismatchError, match=r"rename in template \['wieght'\] to \['weight'\]"):
+        load(path, template={"wieght": 1.0, "bias": 2.0})
 
 
 def test_name_that_is_unlike_is_no_guess(path):
     save(path, [{"c": 1.0}, {"weight": 2.0}])
     with pytest.raises(TreeMismatchError, match="strict=False keeps what is missing"):
-        load(path, like=[{"b": 1.0, "weight": 2.0}, {}])
+        load(path, template=[{"b": 1.0, "weight": 2.0}, {}])
 
 
 def test_shape_and_dtype_are_enough_of_a_leaf(path):
     like = {"w": fg.ShapeDtypeStruct((2,), np.float64)}
-    assert_same(there_and_back({"w": np.ones(2)}, path, like=like), {"w": np.ones(2)})
+    assert_same(there_and_back({"w": np.ones(2)}, path, template=like), {"w": np.ones(2)})
 
 
 def test_number_of_keys_counts(path):
     save(path, random.split(random.key(0), 3))
-    with pytest.raises(TreeMismatchError, match=r"Key\[3\] in the file, Key\[2\] in like"):
-        load(path, like=random.split(random.key(0), 2))
+    with pytest.raises(TreeMismatchError, match=r"Key\[3\] in the file, Key\[2\] in template"):
+        load(path, template=random.split(random.key(0), 2))
 
 
 def test_not_strict_keeps_the_missing_and_drops_the_rest(path):
     save(path, SAVED)
-    out = load(path, like={"n": 0, "head": np.full(2, 7.0)}, strict=False)
+    out = load(path, template={"n": 0, "head": np.full(2, 7.0)}, strict=False)
     assert_same(out, {"n": 4, "head": np.full(2, 7.0)})
 
 
 def test_not_strict_still_compares_shapes(path):
     save(path, SAVED)
     with pytest.raises(TreeMismatchError, match="different"):
-        load(path, like={"w": np.ones(2)}, strict=False)
+        load(path, template={"w": np.ones(2)}, strict=False)
 
 
 def test_not_strict_needs_something_to_load(path):
     save(path, SAVED)
     with pytest.raises(TreeMismatchError, match="missing"):
-        load(path, like={"v": np.ones(2)}, strict=False)
+        load(path, template={"v": np.ones(2)}, strict=False)
 
 
 def test_registered_class_needs_like(path):
@@ -411,7 +411,7 @@ def test_registered_class_needs_like(path):
     with pytest.raises(ArgumentError, match="instance of Linear") as caught:
         load(path)
     assert "['model'][0]" in caught.value.where
-    assert "like=" in caught.value.fix
+    assert "template=" in caught.value.fix
 
 
 def test_default_factory_of_the_users_needs_like(path):
@@ -419,7 +419,7 @@ def test_default_factory_of_the_users_needs_like(path):
     save(path, value)
     with pytest.raises(ArgumentError, match="defaultdict"):
         load(path)
-    assert load(path, like=value)["b"] == 3
+    assert load(path, template=value)["b"] == 3
 
 
 def test_unknown_named_tuple_is_an_error(path):
@@ -818,7 +818,7 @@ def test_forged_file_is_read_if_it_is_right(path):
 def test_forged_structure_is_an_error_of_ours(about, like, path):
     forged(path, about, x=np.ones(2))
     with pytest.raises((FileFormatError, DtypeError, TreeMismatchError)):
-        load(path, like=like)
+        load(path, template=like)
 
 
 def header(text):

@@ -8,7 +8,8 @@ one's condition says. Their checks find a carry that changes its shape. And prog
 JAX run as they are.
 
 The files: ``rows`` (a branch on some of the examples), ``closures`` (what it refers to), ``carry``
-(what a loop hands on), and then the functions: ``loops``, ``branches``, ``whiles``, ``prefixes``.
+(what a loop hands on), ``segments`` (what its backward pass keeps), and then the functions:
+``loops``, ``branches``, ``whiles``, ``prefixes``.
 """
 
 from funcgrad.control.branches import cond, switch

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from funcgrad import tree
-from funcgrad.control.carry import aval_of, place_of, shown
+from funcgrad.control.alike import Returned, call_branch, check_alike
+from funcgrad.control.carry import place_of
 from funcgrad.control.closures import rebound
 from funcgrad.control.rows import Piece, Rows, RowsTrace, adopt, merge, split
-from funcgrad.core.level import Origin, TracerBase, concrete, is_batched
+from funcgrad.core.level import Origin, is_batched, looked_at
 from funcgrad.core.zero import dtype_of, shape_of
-from funcgrad.errors import ArgumentError, ShapeError, describe
+from funcgrad.errors import ArgumentError, describe
 from funcgrad.transforms.flat import call_origin, check_callable
 
 __all__ = ["cond", "switch", "truth"]
@@ -67,15 +68,18 @@ def cond(
     ArgumentError
         `pred` is not a scalar, or is neither a number nor a truth value.
     TreeMismatchError, ShapeError
-        Under `vmap` some examples take one branch and some the other, and these return different
-        structures or shapes.
+        The two functions return different structures or shapes.
 
     Notes
     -----
     Only the function that is chosen is called, so the other may be one that would raise, or divide
-    by zero, and the two need not return alike. Under `vmap` with a `pred` that differs from example
-    to example, each is called once at most, for those examples that choose it; then they must
-    return the same structure and shapes, and an integer next to a float becomes a float.
+    by zero. Under `vmap` with a `pred` that differs from example to example, each is called once at
+    most, for those examples that choose it, and an integer next to a float becomes a float.
+
+    The two must return the same structure and shapes. What a function would have returned cannot be
+    known, so a difference is an error where both are run: under `vmap`; in
+    `funcgrad.debug.check_branches`, which runs both; and when the one is called for the first time,
+    if the other was before, on operands of the same shapes.
 
     What a branch refers to by name, without its being an operand, is taken row by row too. If it is
     in a container or an attribute, operations on that alone are computed for all examples.
@@ -97,10 +101,8 @@ def cond(
     check_callable("cond", false_fun)
     operands = _with_keyword(operands, operand, origin)
     taken = truth(pred, "pred of cond must be", origin)
-    if taken is True:
-        return true_fun(*operands)
-    if taken is False:
-        return false_fun(*operands)
+    if taken is True or taken is False:
+        return call_branch(1 - taken, (true_fun, false_fun), operands, origin)
     rows, plain = split(taken)
     return _by_rows(rows, 1 - plain, [true_fun, false_fun], operands, origin)
 
@@ -137,12 +139,12 @@ def switch(
     ArgumentError
         `index` is not an integer, or there are no branches.
     TreeMismatchError, ShapeError
-        Under `vmap` the examples take several branches, and these return different structures or
-        shapes.
+        The branches return different structures or shapes.
 
     Notes
     -----
-    As with `cond`, only what is chosen is called, under `vmap` on the examples that choose it.
+    As with `cond`, only what is chosen is called, under `vmap` on the examples that choose it, and
+    a branch that returns otherwise than the others is noticed where another has been called too.
 
     Examples
     --------
@@ -167,8 +169,8 @@ def switch(
         )
     last = len(branches) - 1
     if not is_batched(index):
-        number = operator.index(concrete(index))
-        return branches[min(max(number, 0), last)](*operands)
+        number = operator.index(looked_at(index, "the index of switch"))
+        return call_branch(min(max(number, 0), last), branches, operands, origin)
     rows, plain = split(index)
     return _by_rows(rows, np.clip(plain, 0, last), branches, operands, origin)
 
@@ -209,7 +211,7 @@ def truth(value: Any, what: str, origin: Origin, fun: Any = None) -> Any:
             if dtype_of(value).kind in "biufc":
                 return value
         else:
-            plain = concrete(value) if isinstance(value, TracerBase) else value
+            plain = looked_at(value, "the truth value")
             if isinstance(plain, bool | int | float | complex | np.generic | np.ndarray):
                 return bool(plain)
     raise ArgumentError(
@@ -228,51 +230,24 @@ def _by_rows(
         return branches[numbers[0] if numbers else 0](*operands)
     leaves, treedef = tree.flatten(operands)
     pieces: list[Piece] = []
-    taken: list[Any] = []
+    first: Returned | None = None
     for number in numbers:
         chosen = np.flatnonzero(which == number)
         with RowsTrace(Rows(rows.bases, rows.flat[chosen])) as trace:
             own = [trace.adopt(leaf) for leaf in leaves]
             branch = rebound(branches[number], trace.adopt)
             out = branch(*tree.unflatten(treedef, own))
-            parts, structure = tree.flatten(out)
-            avals = [aval_of(part) for part in parts]
-            if taken:
-                _compare(taken[0], (branches[number], out, structure, avals), origin)
-            taken.append((branches[number], out, structure, avals))
-            pieces.append((chosen, [trace.draw(part) for part in parts]))
-    _, _, structure, _ = taken[0]
-    paths = [path for path, _ in tree.flatten_with_path(taken[0][1])[0]]
+            returned = Returned(branches[number], out)
+            if first is None:
+                first = returned
+            else:
+                check_alike(first, returned, out, origin)
+            pieces.append((chosen, [trace.draw(part) for part in tree.leaves(out)]))
+    assert first is not None
+    structure, paths = first.structure, first.paths
 
     def place(position: int) -> str:
-        return f"the output{_at(paths[position])} of the branches of {origin}"
+        words = tree.keystr(paths[position])
+        return f"the output{f' at {words}' if words else ''} of the branches of {origin}"
 
     return tree.unflatten(structure, merge(rows, pieces, place))
-
-
-def _compare(first: Any, other: Any, origin: Origin) -> None:
-    """Raise unless two branches return the same structure and shapes."""
-    fun, out, structure, avals = first
-    fun2, out2, structure2, avals2 = other
-    if structure != structure2:
-        tree.check_match(
-            structure,
-            out2,
-            what=f"the branches of {origin.transform} must return the same structure",
-            where=f"{origin}: what {place_of(fun2)} returned,",
-            against=f"what {place_of(fun)} returned",
-        )
-    pairs, _ = tree.flatten_with_path(out)
-    for (path, _), aval, aval2 in zip(pairs, avals, avals2, strict=True):
-        if aval[0] != aval2[0]:
-            raise ShapeError(
-                f"the branches of {origin.transform} must return the same shapes: "
-                f"{place_of(fun)} returned {shown(aval)}, {place_of(fun2)} {shown(aval2)}",
-                where=f"the output{_at(path)} of {origin}",
-                fix="return arrays of one shape from all branches",
-            )
-
-
-def _at(path: Any) -> str:
-    words = tree.keystr(path)
-    return f" at {words}" if words else ""

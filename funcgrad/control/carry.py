@@ -11,8 +11,9 @@ be one array.
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,11 +29,12 @@ from funcgrad.errors import (
     FuncgradError,
     MutationError,
     ShapeError,
+    TreeMismatchError,
     location,
     user_line,
 )
 
-__all__ = ["Carry", "aval_of", "place_of", "read_only", "shown", "writing"]
+__all__ = ["Carry", "aval_of", "explained", "place_of", "read_only", "shown"]
 
 _ndarray = np.ndarray
 _PYTHON: dict[type, np.dtype[Any]] = {kind: np.dtype(kind) for kind in (bool, int, float, complex)}
@@ -84,17 +86,60 @@ def read_only(leaf: Any) -> Any:
     return leaf
 
 
-def writing(error: ValueError, loop: str, fun: Any) -> MutationError | None:
-    """Return the error for a step that wrote into its carry, if that is what `error` says."""
-    if isinstance(error, FuncgradError) or not _REFUSED.search(str(error)):
-        return None
-    return MutationError(
-        f"{place_of(fun)} assigned in place to an array that is read-only, as are the carry of "
-        f"{loop} and the slices that it goes over",
-        where=user_line(),
-        fix="write c = c + x in place of c += x, and copy before you assign to elements: "
-        "c = c.copy(); c[i] = x",
-    )
+def explained(
+    error: Exception, origin: Origin, fun: Any, parameters: Sequence[str], step: int
+) -> Exception:
+    """Return what to raise in the place of an error of the user's function.
+
+    Parameters
+    ----------
+    error : Exception
+        What it raised.
+    origin : Origin
+        The call of the loop.
+    fun : callable
+        The function, called with arguments that may be named `parameters`.
+    step : int
+        At which step.
+    """
+    if isinstance(error, FuncgradError):
+        pass
+    elif isinstance(error, ValueError) and _REFUSED.search(str(error)):
+        made: FuncgradError = MutationError(
+            f"{place_of(fun)} assigned in place, at step {step}, to an array that is read-only, "
+            f"as are the carry of {origin.transform} and the slices that it goes over",
+            where=f"{user_line()}; {origin}",
+            fix="write c = c + x in place of c += x, and copy before you assign to elements: "
+            "c = c.copy(); c[i] = x",
+        )
+        made.__cause__ = error
+        return made
+    elif isinstance(error, TypeError) and not _takes(fun, len(parameters)):
+        many = len(parameters) > 1
+        made = ArgumentError(
+            f"{origin.transform} calls its function with {len(parameters)} "
+            f"argument{'s' if many else ''}, which {place_of(fun)} does not take: {error}",
+            where=str(origin),
+            fix=f"define it as def f({', '.join(parameters)})"
+            + ("" if many else ", and take that apart inside: a, b = " + parameters[0]),
+        )
+        made.__cause__ = error
+        return made
+    error.add_note(f"in step {step} of {origin}")
+    return error
+
+
+def _takes(fun: Any, count: int) -> bool:
+    """Tell whether a function can be called with that many arguments, as far as that is known."""
+    try:
+        signature = inspect.signature(fun)
+    except (TypeError, ValueError):
+        return True
+    try:
+        signature.bind(*[None] * count)
+    except TypeError:
+        return False
+    return True
 
 
 class Carry:
@@ -140,14 +185,17 @@ class Carry:
             return given[0]
         return tree.unflatten(self.treedef, self._given)
 
-    def accept(self, made: Any, step: int) -> list[Any]:
-        """Return the leaves of what a step made, having compared them with what they must be."""
+    def accept(self, made: Any, step: int, beside: Any = None) -> list[Any]:
+        """Return the leaves of what a step made, having compared them with what they must be.
+
+        `beside` is what the step returned with the carry.
+        """
         if self._single and type(made) is _ndarray:
             leaves = [made]
         else:
             leaves, treedef = tree.flatten(made)
             if treedef is not self.treedef and treedef != self.treedef:
-                self._complain_of_structure(made, step)
+                self._complain_of_structure(made, step, beside)
         for position, aval in enumerate(self._avals):
             leaf = leaves[position]
             if leaf is self._given[position]:
@@ -174,7 +222,8 @@ class Carry:
                     # A Python number takes the dtype that is needed, as in NumPy.
                     dtype = old[1]
                     return leaf.astype(dtype) if type(leaf) is Tracer else dtype.type(leaf)
-        kind = DtypeError if old[0] == new[0] else ShapeError
+        is_kind = old[0] == new[0] or old[0] is None or new[0] is None
+        kind = DtypeError if is_kind else ShapeError
         raise kind(
             f"the carry of {self.origin.transform} must keep its shape and dtype, but changed at "
             f"step {step}: expected {shown(old)}, found {shown(new)}",
@@ -184,6 +233,8 @@ class Carry:
         )
 
     def _advice(self, old: Any, new: Any) -> str:
+        if old[0] is None or new[0] is None:
+            return "return a value of the kind that was given"
         if old[0] != new[0]:
             return "return it with the shape it was given, or start from one of the shape returned"
         if isinstance(old[1], np.dtype) and isinstance(new[1], np.dtype):
@@ -195,15 +246,27 @@ class Carry:
         path = tree.keystr(pairs[position][0])
         return f" at {path}" if path else ""
 
-    def _complain_of_structure(self, made: Any, step: int) -> None:
-        tree.check_match(
-            self.treedef,
-            made,
-            what=f"the carry of {self.origin.transform} must keep its structure, but changed at "
-            f"step {step}",
-            where=f"{self.origin}: the carry that {place_of(self.fun)} returned,",
-            against="the carry that it was given",
+    def _complain_of_structure(self, made: Any, step: int, beside: Any) -> None:
+        what = (
+            f"the carry of {self.origin.transform} must keep its structure, but changed at "
+            f"step {step}"
         )
+        try:
+            tree.check_match(
+                self.treedef,
+                made,
+                what=what,
+                where=f"{self.origin}: the carry that {place_of(self.fun)} returned,",
+                against="the carry that it was given",
+            )
+        except TreeMismatchError as error:
+            if beside is None or tree.structure(beside) != self.treedef:
+                raise
+            raise TreeMismatchError(
+                what,
+                where=error.where,
+                fix="return carry, y in this order; it seems to be y, carry",
+            ) from None
 
     def finish(self, leaves: list[Any]) -> Any:
         """Return the carry to the caller."""

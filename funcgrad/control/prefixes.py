@@ -6,6 +6,7 @@ what lies between. So the user's function is called some 2 log2(n) times, on who
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -16,8 +17,8 @@ from funcgrad import tree
 from funcgrad.control.carry import place_of
 from funcgrad.control.rows import adopt
 from funcgrad.core.level import Origin
-from funcgrad.core.zero import shape_of
-from funcgrad.errors import ArgumentError, ShapeError, describe
+from funcgrad.core.zero import dtype_of, shape_of
+from funcgrad.errors import ArgumentError, DtypeError, ShapeError, describe
 from funcgrad.transforms.flat import call_origin, check_callable
 
 __all__ = ["associative_scan"]
@@ -52,8 +53,10 @@ def associative_scan(
         The arrays have different lengths, no such axis, or `fn` changed their shape.
     TreeMismatchError
         `fn` returned another structure than that of `elems`.
+    DtypeError
+        `fn` changed a dtype, other than from integers to floats.
     ArgumentError
-        There are no arrays.
+        There are no arrays, or `axis` is not an integer.
 
     Notes
     -----
@@ -116,26 +119,34 @@ class _Combine:
             where=f"{self.origin}: what {place_of(self.fn)} returned,",
             against="its arguments",
         )
-        made = [
-            np.moveaxis(leaf, number, 0) if number else leaf
-            for leaf, number in zip(leaves, self.axes, strict=True)
-        ]
-        for new, old in zip(made, a, strict=True):
+        made = []
+        for position, (leaf, number, old) in enumerate(zip(leaves, self.axes, a, strict=True)):
+            new = np.moveaxis(leaf, number, 0) if number and len(shape_of(leaf)) > number else leaf
             if shape_of(new) != shape_of(old):
                 raise ShapeError(
                     "the function of associative_scan must return the shapes it is given: "
-                    f"expected {describe(old)}, found {describe(new)}",
-                    where=f"{place_of(self.fn)}; {self.origin}",
+                    f"expected {describe(_inside(old, number))}, found {describe(leaf)}",
+                    where=self._place(out, position),
                     fix="the arrays hold many elements along the axis: write it for all at once, "
                     "with vmap if need be",
                 )
+            had, has = dtype_of(old), dtype_of(new)
+            if has != had and (had.kind not in "biu" or np.result_type(had, has) != has):
+                raise DtypeError(
+                    "the function of associative_scan must return the dtypes it is given: "
+                    f"expected {describe(_inside(old, number))}, found {describe(leaf)}",
+                    where=self._place(out, position),
+                    fix=f"return it with .astype({str(had)!r}), or give elements of {has}",
+                )
+            made.append(new)
         return made
 
+    def _place(self, out: Any, position: int) -> str:
+        path = _path(out, position)
+        return f"what {place_of(self.fn)} returned{' at ' + path if path else ''}; {self.origin}"
+
     def _outside(self, leaves: list[Any]) -> Any:
-        moved = [
-            np.moveaxis(leaf, 0, number) if number else leaf
-            for leaf, number in zip(leaves, self.axes, strict=True)
-        ]
+        moved = [_inside(leaf, number) for leaf, number in zip(leaves, self.axes, strict=True)]
         return tree.unflatten(self.treedef, moved)
 
     def scan(self, elems: list[Any], size: int) -> list[Any]:
@@ -156,6 +167,11 @@ class _Combine:
         return [np.concatenate(parts)[order] for parts in zip(even, odd, strict=True)]
 
 
+def _inside(leaf: Any, axis: int) -> Any:
+    """Return an array as the user has it, with the elements along `axis`."""
+    return np.moveaxis(leaf, 0, axis) if axis else leaf
+
+
 def _axes(leaves: list[Any], elems: Any, axis: int, origin: Origin) -> tuple[list[int], int]:
     """Return the axis of the elements in each array, and their number."""
     if not leaves:
@@ -164,6 +180,14 @@ def _axes(leaves: list[Any], elems: Any, axis: int, origin: Origin) -> tuple[lis
             where=str(origin),
             fix="give an array of the elements",
         )
+    try:
+        axis = operator.index(axis)
+    except TypeError:
+        raise ArgumentError(
+            f"axis of associative_scan must be an integer, got {describe(axis)}",
+            where=str(origin),
+            fix="write axis=0",
+        ) from None
     axes, sizes = [], []
     for position, leaf in enumerate(leaves):
         ndim = len(shape_of(leaf))

@@ -137,7 +137,7 @@ def _varies(value: Any, base: Trace) -> bool:
     varies = False
     while isinstance(value, TracerBase):
         trace = value._trace
-        if trace is base or (trace.level > base.level and not trace.lead):
+        if trace is base or (trace.level > base.level and not trace.traces_all):
             varies = True
         elif isinstance(trace, RowsTrace) and trace.covers(base):
             return False  # only some of the rows are left

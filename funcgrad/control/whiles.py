@@ -15,10 +15,11 @@ import numpy as np
 
 from funcgrad import tree
 from funcgrad.control.branches import truth
-from funcgrad.control.carry import Carry, writing
+from funcgrad.control.carry import Carry, explained
 from funcgrad.control.closures import rebound
 from funcgrad.control.rows import Piece, Rows, RowsTrace, adopt, batches_of, merge, split
-from funcgrad.core.level import Origin, TracerBase, concrete, is_batched
+from funcgrad.control.segments import Segments
+from funcgrad.core.level import Origin, TracerBase, is_batched, is_differentiated, looked_at
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import ArgumentError, describe
 from funcgrad.transforms.flat import call_origin, check_callable
@@ -29,7 +30,11 @@ _range = range
 
 
 def while_loop(
-    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any
+    cond_fun: Callable[[Any], Any],
+    body_fun: Callable[[Any], Any],
+    init_val: Any,
+    *,
+    checkpoint_every: int | None = None,
 ) -> Any:
     """Repeat a step while a condition holds.
 
@@ -48,6 +53,9 @@ def while_loop(
         Takes the carry, and returns the next one, of the same structure, shapes and dtypes.
     init_val : pytree
         The carry to start from.
+    checkpoint_every : int, optional
+        Keep the carry of every so many steps only, and compute what the steps in between need
+        again in the backward pass. It bounds the memory that reverse mode takes; see `scan`.
 
     Returns
     -------
@@ -91,7 +99,7 @@ def while_loop(
     check_callable("while_loop", cond_fun)
     check_callable("while_loop", body_fun)
     origin = call_origin("while_loop", body_fun)
-    return _run(_While(origin, cond_fun, body_fun, init_val))
+    return _run(_While(origin, cond_fun, body_fun, init_val, Segments(checkpoint_every, origin)))
 
 
 def fori_loop(
@@ -101,6 +109,7 @@ def fori_loop(
     init_val: Any,
     *,
     unroll: int | bool | None = None,
+    checkpoint_every: int | None = None,
 ) -> Any:
     """Repeat a step for each integer of a range.
 
@@ -122,6 +131,9 @@ def fori_loop(
         The carry to start from.
     unroll : int or bool, optional
         Ignored; for programs that were written for JAX.
+    checkpoint_every : int, optional
+        Keep the carry of every so many steps only, and compute what the steps in between need
+        again in the backward pass. It bounds the memory that reverse mode takes; see `scan`.
 
     Returns
     -------
@@ -156,7 +168,8 @@ def fori_loop(
     lower, upper = adopt([lower, upper])
     start = _bound(lower, "lower", origin)
     stop = _bound(upper, "upper", origin)
-    return _run(_For(origin, body_fun, init_val, start, stop))
+    segments = Segments(checkpoint_every, origin)
+    return _run(_For(origin, body_fun, init_val, segments, start, stop))
 
 
 def _bound(value: Any, name: str, origin: Origin) -> Any:
@@ -167,37 +180,54 @@ def _bound(value: Any, name: str, origin: Origin) -> Any:
                 return value
         elif not isinstance(value, bool):
             try:
-                return operator.index(concrete(value) if isinstance(value, TracerBase) else value)
+                return operator.index(looked_at(value, f"the bound {name!r} of a loop"))
             except TypeError:
                 pass
     raise ArgumentError(
         f"{name} of fori_loop must be an integer, got {describe(value)}",
         where=str(origin),
-        fix="write int(n), or n.astype(int) under vmap",
+        fix="write int(funcgrad.stop_gradient(n)): the number of steps has no derivative"
+        if is_differentiated(value) and not is_batched(value)
+        else "write int(n), or n.astype(int) under vmap",
     )
 
 
 class _While:
     """A loop with a condition; its state is the leaves of the carry."""
 
-    def __init__(self, origin: Origin, cond_fun: Any, body_fun: Any, init: Any):
+    def __init__(self, origin: Origin, cond_fun: Any, body_fun: Any, init: Any, segments: Segments):
         self.carry = Carry(origin, body_fun, init)
         # What is called: on some of the rows, copies that refer to those rows only.
         self.functions = (cond_fun, body_fun)
         self.cond_fun = cond_fun
+        self.segments = segments
         self.steps = 0
         self.state = adopt(self.carry.leaves)
 
     def test(self, state: list[Any]) -> Any:
         """Tell whether to go on: a bool, or a batched value."""
-        said = self.functions[0](tree.unflatten(self.carry.treedef, state))
+        try:
+            said = self.functions[0](tree.unflatten(self.carry.treedef, state))
+        except Exception as error:
+            raise self._explained(error, self.cond_fun, ("val",))  # noqa: B904 - it is the same
         return truth(said, "cond_fun of while_loop must return", self.carry.origin, self.cond_fun)
 
     def advance(self, state: list[Any]) -> list[Any]:
         """Make a step."""
-        made = self.carry.accept(self.functions[1](self.carry.present(state)), self.steps)
+        self.segments.step(state)
+        try:
+            made = self.functions[1](self.carry.present(state))
+        except Exception as error:
+            raise self._explained(error, self.carry.fun, ("val",))  # noqa: B904 - it is the same
+        return self._accept(made)
+
+    def _accept(self, made: Any) -> list[Any]:
+        leaves = self.carry.accept(made, self.steps)
         self.steps += 1
-        return made
+        return leaves
+
+    def _explained(self, error: Exception, fun: Any, parameters: tuple[str, ...]) -> Exception:
+        return explained(error, self.carry.origin, fun, parameters, self.steps)
 
     def finish(self, state: list[Any]) -> Any:
         """Return the carry to the caller."""
@@ -211,8 +241,10 @@ class _While:
 class _For(_While):
     """A loop over a range; its state is the integer and the leaves of the carry."""
 
-    def __init__(self, origin: Origin, body_fun: Any, init: Any, start: Any, stop: Any):
-        super().__init__(origin, None, body_fun, init)
+    def __init__(
+        self, origin: Origin, body_fun: Any, init: Any, segments: Segments, start: Any, stop: Any
+    ):
+        super().__init__(origin, None, body_fun, init, segments)
         self.stop = stop
         self.state = [start, *self.state]
 
@@ -221,23 +253,22 @@ class _For(_While):
         return said if is_batched(said) else bool(said)
 
     def advance(self, state: list[Any]) -> list[Any]:
+        self.segments.step(state)
         i, *leaves = state
-        made = self.carry.accept(self.functions[1](i, self.carry.present(leaves)), self.steps)
-        self.steps += 1
-        return [i + 1, *made]
+        try:
+            made = self.functions[1](i, self.carry.present(leaves))
+        except Exception as error:
+            raise self._explained(error, self.carry.fun, ("i", "val"))  # noqa: B904 - as above
+        return [i + 1, *self._accept(made)]
 
     def finish(self, state: list[Any]) -> Any:
         return self.carry.finish(state[1:])
 
 
 def _run(loop: _While) -> Any:
-    try:
-        return loop.finish(_repeat(loop, loop.state))
-    except ValueError as error:
-        refused = writing(error, loop.carry.origin.transform, loop.carry.fun)
-        if refused is None:
-            raise
-        raise refused from error
+    with loop.segments:
+        state = _repeat(loop, loop.state)
+    return loop.finish(state)
 
 
 def _repeat(loop: _While, state: list[Any]) -> list[Any]:
@@ -246,9 +277,15 @@ def _repeat(loop: _While, state: list[Any]) -> list[Any]:
         go_on = loop.test(state)
         if go_on is False:
             return state
-        if go_on is not True:
+        # As long as all examples go on, they can have sums over all of them (`psum`).
+        if go_on is not True and not _all_go_on(go_on):
             return _repeat_by_rows(loop, state, go_on)
         state = loop.advance(state)
+
+
+def _all_go_on(said: Any) -> bool:
+    _, plain = split(said)
+    return plain.size > 0 and bool(plain.all())
 
 
 def _repeat_by_rows(loop: _While, state: list[Any], go_on: Any) -> list[Any]:

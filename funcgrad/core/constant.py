@@ -15,7 +15,7 @@ import numpy as np
 
 from funcgrad.core import assign
 from funcgrad.core.elementwise import Elementwise
-from funcgrad.core.level import Origin, Trace, is_batching, is_tracing
+from funcgrad.core.level import Origin, Trace, is_tracing, traces_integers
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.tracer import Tracer, unwrap
 
@@ -59,17 +59,19 @@ assign.use_constant_trace(CONSTANT)
 
 
 def _wrap(value: Any) -> Any:
-    if isinstance(value, np.ndarray) and value.dtype.kind in ("fciub" if is_batching() else "fc"):
+    if isinstance(value, np.ndarray) and value.dtype.kind in (
+        "fciub" if traces_integers() else "fc"
+    ):
         return Tracer(CONSTANT, value, None)
     return value
 
 
 def readable(value: Any) -> Any:
-    """Return somebody's array so that, inside `vmap`, integers that are traced can index it.
+    """Return somebody's array so that integers, where those are traced, can index it.
 
     It is not to be assigned to, as arguments are not.
     """
-    made = _wrap(value) if is_batching() else value
+    made = _wrap(value) if traces_integers() else value
     if made is not value:
         made._alias = assign.ARGUMENT
     return made

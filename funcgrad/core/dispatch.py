@@ -175,6 +175,8 @@ def discrete(*functions: Any) -> None:
                 trace.escaped()
             if trace.lead:
                 return _by_example(function, args, kwargs, trace)
+            if trace.records:
+                return trace.function(function, args, kwargs)
             return function(*_below(args, trace), **_below(kwargs, trace))
 
         FUNCTIONS[function] = on_values

@@ -13,6 +13,7 @@ import importlib
 import itertools
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from types import CodeType, TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
@@ -23,6 +24,7 @@ from funcgrad.errors import (
     TracerConversionError,
     TracerLeakError,
     describe,
+    is_ours,
     location,
     user_line,
 )
@@ -36,18 +38,23 @@ __all__ = [
     "Origin",
     "Trace",
     "TracerBase",
+    "any_of",
+    "at_opening",
     "concrete",
     "detached",
     "escaped",
     "holds_tracer",
     "is_array",
     "is_batched",
-    "is_batching",
+    "is_careful",
     "is_differentiated",
+    "is_recorded",
     "is_tracing",
+    "looked_at",
     "top_trace",
     "traced_here",
     "traces_in_progress",
+    "traces_integers",
 ]
 
 FIX_ASSIGNMENT = (
@@ -92,7 +99,7 @@ class Origin:
         return f"{self.transform}({self.name}){self._place()}"
 
     def _place(self) -> str:
-        if self.code is None:
+        if self.code is None or is_ours(self.code.co_filename):
             return ""
         line = self.code.co_firstlineno
         for start, end, number in self.code.co_lines():
@@ -108,17 +115,21 @@ def escaped(origin: Origin, *_: Any) -> NoReturn:
         "was used after that call had ended: it escaped",
         where=f"{user_line()}; the value was traced by {origin}",
         fix="return it from the function (with has_aux=True beside the result) "
-        "instead of storing it",
+        "instead of storing it; funcgrad.debug.value(x) reads its value, and "
+        "funcgrad.debug.check_leaks() tells where it was made",
     )
 
 
-def load_rules() -> None:
+def load_rules(_: Trace) -> None:
     """Import the rules, by name, before the first trace: until then nobody needs them."""
     importlib.import_module("funcgrad.rules")
-    _loaded.append(True)
+    if load_rules in at_opening:  # another thread may have come first
+        at_opening.remove(load_rules)
 
 
-_loaded: list[bool] = []
+# What is done with each trace when it is opened: nothing, after the first, unless a debug mode is
+# on.
+at_opening: list[Callable[[Trace], None]] = [load_rules]
 
 
 class Trace:
@@ -133,6 +144,13 @@ class Trace:
     outlives = False
     # How many axes come before those of the array that a tracer of this trace stands for.
     lead = 0
+    # Whether what has no derivative is traced too: integers, truth values, positions.
+    traces_all = False
+    # Whether the operations are to be repeated on other values, so that nothing may depend on these
+    # without being noted.
+    records = False
+    # Whether a backward pass shall do at once what it else does where something is not finite.
+    careful = False
 
     def __init__(self, origin: Origin):
         self.ended = False
@@ -141,8 +159,9 @@ class Trace:
         self.holder: Holder | None = None
 
     def __enter__(self) -> Self:
-        if not _loaded:
-            load_rules()
+        if at_opening:
+            for prepare in tuple(at_opening):
+                prepare(self)
         _active.traces.append(self)
         return self
 
@@ -158,9 +177,11 @@ class Trace:
         elif self in traces:  # a generator may end later than what it was started in
             traces.remove(self)
         self.ended = True
-        self.close()
-        if self.holder is not None:
-            self.holder.release(error, self.origin)
+        try:
+            self.close()
+        finally:
+            if self.holder is not None:
+                self.holder.release(error, self.origin)
         # ``a[0] = x`` with an ndarray `a` asks for float(x), and NumPy hides our answer behind
         # "setting an array element with a sequence".
         if kind is ValueError and error is not None:
@@ -173,6 +194,16 @@ class Trace:
                     where=cause.where,
                     fix=FIX_ASSIGNMENT,
                 ).with_traceback(traceback) from None
+
+    def noted(self, name: str, args: Sequence[Any], outs: Sequence[Any]) -> None:
+        """Take notice of a call of a function with rules of its own that `process` did not see."""
+
+    def transposing(self) -> None:
+        """Take notice that forward mode is about to transpose a backward rule of the user's."""
+
+    def covers(self, base: Trace) -> bool:
+        """Tell whether what is run now is run on some of the examples of `base`, a vmap, only."""
+        return False
 
     def close(self) -> None:
         """Make every later use of this trace's tracers raise, and free what they kept alive."""
@@ -203,6 +234,51 @@ class Trace:
     def binary(self, primitive: Elementwise, fun: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
         """Short path of `process` for an elementwise function of two arguments."""
         raise NotImplementedError
+
+    def function(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """Carry out a function that is no primitive, whose results have no derivative.
+
+        For traces that record.
+        """
+        raise NotImplementedError
+
+    def called(
+        self, name: str, run: Callable[..., Any], again: Callable[..., Any], leaves: list[Any]
+    ) -> Any:
+        """Carry out ``run(leaves)``, of a function with rules that `again` follows when traced.
+
+        For traces that record. Both functions return leaves and a structure.
+        """
+        raise NotImplementedError
+
+    def region(self, name: str, **fields: Any) -> AbstractContextManager[Any]:
+        """Note that what is carried out in the block belongs together.
+
+        For traces that record.
+        """
+        raise NotImplementedError
+
+    def look(self, tracer: TracerBase, what: str, *, library: bool = False) -> Any:
+        """Return the value of a tracer, on which the function goes on to depend by `what`.
+
+        For traces that record: what they recorded holds for this value alone. `library` says that
+        it is not the user who asks, but a rule of ours.
+        """
+        return tracer._value
+
+    def look_finite(self, values: Sequence[TracerBase]) -> bool:
+        """Tell whether the function may rely on all of these values being finite.
+
+        For traces that record. Who is told no does what is right in either case.
+        """
+        return False
+
+    def detach(self, tracer: TracerBase, below: Any) -> Any:
+        """Return a tracer of what is left of `tracer` without derivatives, which is `below`.
+
+        For traces that trace all.
+        """
+        return type(tracer)(self, below, None)
 
     def escaped(self) -> NoReturn:
         """Raise, because a tracer of this trace was used after it had been closed."""
@@ -248,9 +324,17 @@ def traces_in_progress() -> tuple[Trace, ...]:
     return tuple(_active.traces)
 
 
-def is_batching() -> bool:
-    """Tell whether `vmap` is in progress in this thread: then integers may be traced too."""
-    return any(trace.lead for trace in _active.traces)
+def is_careful() -> bool:
+    """Tell whether a backward pass in this thread shall expect values that are not finite."""
+    for trace in _active.traces:  # noqa: SIM110 - once a gradient, where `any` costs thrice as much
+        if trace.careful:
+            return True
+    return False
+
+
+def traces_integers() -> bool:
+    """Tell whether integers may be traced in this thread: under `vmap`, or when recording."""
+    return any(trace.traces_all for trace in _active.traces)
 
 
 def holds_tracer(value: Any) -> bool:
@@ -279,14 +363,45 @@ def concrete(value: Any) -> Any:
 
 
 def detached(value: Any) -> Any:
-    """Return `value` without its derivatives: plain, or plain examples still in their batch.
+    """Return `value` without its derivatives: plain, in a batch still, or still recorded.
 
     For rules that ask where elements lie or which was taken, and not for numbers.
     """
     if not isinstance(value, TracerBase):
         return value
     trace, below = value._trace, detached(value._value)
-    return type(value)(trace, below, None) if trace.lead else below
+    return trace.detach(value, below) if trace.traces_all else below
+
+
+def is_recorded(value: Any) -> bool:
+    """Tell whether what is done with `value` is recorded, to be repeated on other values."""
+    while isinstance(value, TracerBase):
+        if value._trace.records:
+            return True
+        value = value._value
+    return False
+
+
+def looked_at(value: Any, what: str) -> Any:
+    """Return the plain array or number at the bottom of `value`, as `concrete` does.
+
+    For code that does something else if the numbers are others. Where it is recorded, the record
+    says so: `what` is a few words for it, such as ``the number of steps``.
+    """
+    while isinstance(value, TracerBase):
+        trace = value._trace
+        value = trace.look(value, what, library=True) if trace.records else value._value
+    return value
+
+
+def any_of(mask: Any) -> bool:
+    """Tell whether a mask holds anywhere; of one that is recorded, that it may.
+
+    For code that has less to do where it does not, and gives the same either way.
+    """
+    if is_recorded(mask):
+        return 0 not in mask.shape
+    return bool(np.any(concrete(mask)))
 
 
 def is_batched(value: Any) -> bool:
@@ -301,7 +416,7 @@ def is_batched(value: Any) -> bool:
 def is_differentiated(value: Any) -> bool:
     """Tell whether a transform that takes derivatives watches `value`: not `vmap` by itself."""
     while isinstance(value, TracerBase):
-        if value._trace.level > 0 and not value._trace.lead:
+        if value._trace.level > 0 and not value._trace.traces_all:
             return True
         value = value._value
     return False

@@ -221,6 +221,9 @@ class Primitive:
             if type(value) in _WRITEABLE:
                 params[name] = value.copy()  # the caller may write to it before the backward pass
             elif isinstance(value, TracerBase):
+                if value._trace.records:
+                    params[name] = value._trace.look(value, f"the argument {name!r} of {self.name}")
+                    continue
                 raise ArgumentError(
                     f"the argument {name!r} of {self.name} cannot be a traced value",
                     where=user_line(),

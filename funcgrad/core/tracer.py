@@ -21,7 +21,7 @@ import numpy as np
 from funcgrad.core import assign, exits
 from funcgrad.core.dispatch import call_function, call_ufunc
 from funcgrad.core.foreign import PLAIN, argument, number
-from funcgrad.core.level import TracerBase, concrete, is_array, is_batched, traced_here
+from funcgrad.core.level import TracerBase, concrete, is_array, is_batched, looked_at, traced_here
 from funcgrad.core.primitive import FUNCTIONS, UFUNCS
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import (
@@ -34,6 +34,7 @@ from funcgrad.errors import (
 __all__ = ["Tracer", "unwrap"]
 
 _MATMUL = np.matmul
+_OF_PYTHON = {bool: np.dtype(bool), int: np.dtype(int)}
 
 
 def _operand(self: Tracer, other: Any) -> Any:
@@ -173,8 +174,9 @@ class Tracer(TracerBase):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The dtype of the array; float64 or complex128 for a Python number."""
-        return dtype_of(self._value)
+        """The dtype of the array; of a Python number the one that NumPy gives it."""
+        value = self._value
+        return _OF_PYTHON[type(value)] if type(value) in _OF_PYTHON else dtype_of(value)
 
     @dtype.setter
     def dtype(self, value: Any) -> None:
@@ -328,7 +330,7 @@ class Tracer(TracerBase):
                 f"{function}() gives one number, but the value differs from example to example",
                 f"use {instead}(x), which takes all examples",
             )
-        return concrete(self)
+        return looked_at(self, f"{function}()")
 
     # NumPy's protocols
 
@@ -531,11 +533,13 @@ class Tracer(TracerBase):
             trace.escaped()
         if trace.lead:
             raise exits.batched_error(self)
-        return bool(self._value)
+        return bool(trace.look(self, "the truth value"))
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         if self._trace.level == 0:
             return self._as_plain(*args, **kwargs)
+        if self._trace.records:
+            return np.array(self._trace.look(self, "an array of its values"), *args, **kwargs)
         raise exits.array_error(self, sys._getframe(1), args[0] if args else kwargs.get("dtype"))
 
     def _as_plain(self, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -550,6 +554,8 @@ class Tracer(TracerBase):
         """Return the value if it is a constant; raise for one that has a derivative to lose."""
         if self._trace.level == 0:
             return self._value
+        if self._trace.records:
+            return self._trace.look(self, what.partition(" of a traced")[0])
         if is_batched(self):
             called, _, _ = what.partition(" of a traced")
             what = f"{called} asks for plain values, but these differ from example to example"
@@ -559,11 +565,15 @@ class Tracer(TracerBase):
     def __float__(self) -> float:
         if self._trace.level == 0:
             return float(self._value)
+        if self._trace.records:
+            return float(self._trace.look(self, "float()"))
         raise exits.float_error(self, sys._getframe(1))
 
     def __int__(self) -> int:
         if self._trace.level == 0:
             return int(self._value)
+        if self._trace.records:
+            return int(self._trace.look(self, "int()"))
         raise exits.int_error(self, sys._getframe(1))
 
     def __complex__(self) -> complex:
@@ -577,6 +587,8 @@ class Tracer(TracerBase):
     def __index__(self) -> int:
         if self._trace.level == 0:
             return operator.index(self._value)
+        if self._trace.records:
+            return operator.index(self._trace.look(self, "an index, a length or an axis"))
         raise exits.index_error(self, sys._getframe(1))
 
     def item(self, *args: Any) -> Any:

@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.level import concrete
+from funcgrad.core.level import TracerBase, any_of, concrete, is_recorded
+from funcgrad.core.watching import STRICT
 
 __all__ = [
     "SHORT",
+    "are_finite",
     "as_numpy",
     "dtype_of",
     "fit",
@@ -59,13 +61,38 @@ def dtype_of(x: Any) -> np.dtype[Any]:
 
 
 def is_finite(x: Any) -> bool:
-    """Tell whether every element of `x` is finite; may say no when squares overflow."""
-    x = concrete(x)
+    """Tell whether every element of `x` is finite; may say no when squares overflow.
+
+    Also of what is recorded: the repairs that follow do no harm where all is finite.
+    """
     if type(x) is _ndarray:
         return isfinite(vdot(x, x)) if x.size <= SHORT else _is_finite_and_long(x)
+    if isinstance(x, TracerBase):
+        return are_finite((x,))
     if isinstance(x, float | complex | np.number):
         return isfinite(x)
     return bool(np.all(np.isfinite(x)))
+
+
+def are_finite(values: Sequence[Any]) -> bool:
+    """Tell whether every element of each of `values` is finite, as `is_finite` does of one."""
+    recorded = []
+    for x in values:
+        if isinstance(x, TracerBase):
+            if is_recorded(x):
+                recorded.append(x)
+                continue
+            x = concrete(x)
+        if not is_finite(x):
+            return False
+    if not recorded:
+        return True
+    trace = recorded[0]._trace
+    below: Any = recorded[0]
+    while not trace.records:
+        below = below._value
+        trace = below._trace
+    return trace.look_finite(recorded)
 
 
 def _is_finite_and_long(x: Any) -> bool:
@@ -84,7 +111,7 @@ def is_settled(product: Any, factors: Sequence[Any]) -> bool:
     Where the product is the largest, as that of two vectors can be, it is cheaper to look at the
     factors: if those are finite, the product is, or has overflowed.
     """
-    if _elements(product) > sum(map(_elements, factors)) and all(map(is_finite, factors)):
+    if _elements(product) > sum(map(_elements, factors)) and are_finite(factors):
         return True
     return is_finite(product)
 
@@ -117,7 +144,7 @@ def zero_wins(product: Any, t: Any) -> Any:
     t : array_like
         The tangent or cotangent that went in.
     """
-    if is_finite(product):
+    if is_finite(product) or STRICT.get():
         return product
     if isinstance(product, float | complex):  # a Python number stays one
         return product if t else type(product)(0)
@@ -149,10 +176,10 @@ def zero_wins_among(made: Any, product: Callable[..., Any], args: Sequence[Any])
     args : sequence of array_like
         The factors, one of them a tangent or cotangent.
     """
-    if is_settled(made, args):
+    if is_settled(made, args) or STRICT.get():
         return made
     finite = [np.isfinite(arg) for arg in args]
-    if all(bool(np.all(concrete(mask))) for mask in finite):
+    if not any(any_of(np.logical_not(mask)) for mask in finite):
         return made  # it overflowed
     # The same sum with ones for what is not finite, and for what is not 0 in the others: it
     # counts the terms that are not finite for a good reason.
@@ -184,11 +211,11 @@ def repaired(made: Any, product: Callable[[Any, Any], Any], t: Any, kept: Any) -
     In reverse mode the cotangent arrives as 0 where a later factor was 0; in forward mode the
     tangent arrives infinite or undefined, and only then meets that factor. Both modes must agree.
     """
-    if is_finite(made):
+    if is_finite(made) or STRICT.get():
         return made
     factor = as_numpy(product, 1.0, kept)
     flat = np.equal(factor, 0)
-    if np.any(concrete(flat)):
+    if any_of(flat):
         made = _zero_where(flat, made)
     return zero_wins(made, t)
 
@@ -229,6 +256,12 @@ def fit(x_bar: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
 
 def spread(x_dot: Any, out: Any) -> Any:
     """Bring a tangent to the shape and dtype of the output: the mirror image of `fit`."""
+    if (
+        type(x_dot) is type(out) is _ndarray
+        and x_dot.shape == out.shape
+        and x_dot.dtype is out.dtype
+    ):
+        return x_dot  # nearly always
     shape, dtype = shape_of(out), dtype_of(out)
     if shape_of(x_dot) != shape:
         x_dot = np.broadcast_to(x_dot, shape)

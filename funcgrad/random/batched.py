@@ -40,11 +40,11 @@ def of_examples(*core: int) -> Callable[[Callable[..., Any]], Primitive]:
 
 
 def has_examples(value: Any) -> bool:
-    """Tell whether `value` differs from example to example, and has no derivative to lose."""
+    """Tell whether `value` is traced, by `vmap` or a record, and has no derivative to lose."""
     if not isinstance(value, TracerBase) or value._trace.level == 0:
         return False
     while isinstance(value, TracerBase):
-        if value._trace.level and not value._trace.lead:
+        if value._trace.level and not value._trace.traces_all:
             return False
         value = value._value
     return True

@@ -15,7 +15,7 @@ import numpy as np
 
 from funcgrad.core.batch import count_examples, full_batch
 from funcgrad.core.convert import zeros_like
-from funcgrad.core.level import concrete, detached, is_differentiated
+from funcgrad.core.level import detached, is_differentiated, looked_at
 from funcgrad.core.primitive import FUNCTIONS, Primitive, Sample, primitive
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import DtypeError, user_line
@@ -260,7 +260,9 @@ def _in_rounds_at(
     shape = shape_of(x)
     positions = positions_of(shape, index)
     size, count = math.prod(shape), math.prod(shape_of(positions))
-    rows = np.sort(np.reshape(concrete(positions), (-1, count)), axis=1)
+    rows = np.sort(
+        np.reshape(looked_at(positions, "which elements are named twice"), (-1, count)), axis=1
+    )
     if unique or np.all(np.diff(rows, axis=1)):
         return write_at(x, operate(read_at(x, index), *values), index)
     part = shape_of(positions)
@@ -268,7 +270,7 @@ def _in_rounds_at(
     positions = np.reshape(positions, (count,))
     rank = _times_before(positions, count)
     y = np.reshape(x, (size,))
-    for number in range(int(np.max(concrete(rank))) + 1):
+    for number in range(int(np.max(looked_at(rank, "how often an element is named"))) + 1):
         now = np.where(np.equal(rank, number), positions, size)
         longer = np.concatenate([y, np.ones(1, dtype_of(x))])
         y = write_at(longer, operate(gather.bind(longer, now), *spread), now)[:size]

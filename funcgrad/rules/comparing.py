@@ -12,7 +12,7 @@ import numpy as np
 
 from funcgrad.core.batch import broadcasting
 from funcgrad.core.elementwise import Elementwise, elementwise
-from funcgrad.core.level import concrete
+from funcgrad.core.level import any_of
 from funcgrad.core.primitive import Sample, overrides, primitive, store
 from funcgrad.core.zero import dtype_of, selected
 
@@ -110,7 +110,7 @@ def copysign_samples(rng):
 def _taken(mask, t, x, y):
     """Return `t` where an argument was taken, and half of it where both were."""
     tie = np.equal(x, y)
-    return selected(mask, np.where(tie, 0.5 * t, t) if np.any(concrete(tie)) else t)
+    return selected(mask, np.where(tie, 0.5 * t, t) if any_of(tie) else t)
 
 
 maximum = elementwise(np.maximum)

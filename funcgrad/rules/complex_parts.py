@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.batch import broadcasting, together
-from funcgrad.core.level import concrete, is_array
+from funcgrad.core.level import any_of, is_array, looked_at
 from funcgrad.core.primitive import FUNCTIONS, Sample, overrides, primitive, store
 from funcgrad.core.zero import dtype_of
 from funcgrad.rules.families import linear
@@ -157,7 +157,8 @@ def with_part_samples(rng):
 @overrides(np.real_if_close)
 def real_if_close(a, tol=100):
     """Real part if the imaginary one is close to zero everywhere."""
-    return np.real(a) if np.isrealobj(np.real_if_close(concrete(a), tol)) else a
+    plain = looked_at(a, "whether the imaginary part is close to zero")
+    return np.real(a) if np.isrealobj(np.real_if_close(plain, tol)) else a
 
 
 @real_if_close.def_samples
@@ -195,7 +196,7 @@ def _where_finite(x: Any) -> Any:
     """Return a function that lets a (co)tangent through where `x` is finite."""
     if dtype_of(x).kind == "c":
         keep, keep_imag = np.isfinite(np.real(x)), np.isfinite(np.imag(x))
-        if np.all(concrete(keep & keep_imag)):
+        if not any_of(~(keep & keep_imag)):
             return _all
 
         def select_parts(t):
@@ -203,7 +204,7 @@ def _where_finite(x: Any) -> Any:
 
         return select_parts
     keep = np.isfinite(x)
-    if np.all(concrete(keep)):
+    if not any_of(np.logical_not(keep)):
         return _all
 
     def select(t):

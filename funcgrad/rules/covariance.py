@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.level import concrete
+from funcgrad.core.level import concrete, looked_at
 from funcgrad.core.primitive import Sample, overrides
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.rules.complex_parts import assembled
@@ -73,7 +73,7 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
         w = aweights if w is None else w * aweights
     mean, total = np.average(x, axis=1, weights=w, returned=True)
     scale = _degrees(count, ddof, w, aweights, total[0])
-    if np.any(concrete(scale) <= 0):
+    if np.any(looked_at(np.less_equal(scale, 0), "whether there are degrees of freedom")):
         warnings.warn("Degrees of freedom <= 0 for slice", RuntimeWarning, stacklevel=2)
         scale = np.where(np.less_equal(scale, 0), 0.0, scale)[()]
     x = x - mean[:, np.newaxis]

@@ -16,7 +16,7 @@ import operator
 import numpy as np
 
 from funcgrad.core.batch import along, together
-from funcgrad.core.level import concrete, detached
+from funcgrad.core.level import any_of, concrete, detached, is_recorded
 from funcgrad.core.primitive import Sample, overrides, primitive
 from funcgrad.core.zero import dtype_of, is_finite, shape_of, zero_wins
 from funcgrad.rules.families import linear
@@ -204,6 +204,8 @@ def cumprod(a, *, axis, reverse):
 
 def is_tame(a, out):
     """Tell whether all factors and products are far from 0 and from infinity."""
+    if is_recorded(a) or is_recorded(out):
+        return False  # on other values they may not be
     low, high = _RANGE[np.finfo(dtype_of(out)).dtype.itemsize]
     for x in (concrete(a), concrete(out)):
         size = np.abs(x)
@@ -353,7 +355,7 @@ def _declare_running_extreme(ufunc):
         """Return where each extreme is, or None if some are shared or NaN."""
         a, out = detached(primals[0]), detached(out)
         hit, stays = ties(a, out, axis)
-        if np.any(concrete(np.logical_and(hit, stays) | np.isnan(out))):
+        if any_of(np.logical_and(hit, stays) | np.isnan(out)):
             return None
         count = np.reshape(
             np.arange(shape_of(a)[axis]), (-1,) + (1,) * (len(shape_of(a)) - axis - 1)

@@ -9,7 +9,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from funcgrad.core.batch import along, broadcasting
 from funcgrad.core.dispatch import of_shapes
-from funcgrad.core.level import concrete
+from funcgrad.core.level import detached, is_batched
 from funcgrad.core.primitive import Sample, overrides, primitive
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.rules.families import linear
@@ -174,10 +174,11 @@ def gradient(f, *varargs, axis=None, edge_order=1):
         if dtype_of(spacing).kind in "iu":
             spacing = cast(spacing, np.float64)  # unsigned integers would wrap around
         d = np.diff(spacing)
-        plain = concrete(d)
         slope = _slope(f, d, number, edge_order)
-        value = concrete(f)
-        if plain.ndim == 1 and value.shape == shape and (plain == plain[0]).all():
+        # Without derivatives; of many examples at once NumPy knows nothing.
+        plain, value = detached(d), detached(f)
+        alone = not is_batched(plain) and not is_batched(value) and plain.ndim == 1
+        if alone and bool(np.all(np.equal(plain, plain[0]))):
             # NumPy computes with the first distance alone, but the derivative is in all of them.
             slope = valued.bind(slope, _slope(value, plain[0], number, edge_order))
         made.append(slope)
@@ -363,7 +364,7 @@ def valued_samples(rng):
 
 
 def _of_both(x, value):
-    return valued.bind(x, concrete(x)) if shape_of(concrete(x)) == shape_of(x) else x
+    return x if is_batched(x) else valued.bind(x, detached(x))
 
 
 @gradient.def_samples

@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from funcgrad.core.batch import broadcasting
 from funcgrad.core.elementwise import elementwise
-from funcgrad.core.level import concrete
-from funcgrad.core.primitive import Sample
+from funcgrad.core.level import concrete, is_recorded
+from funcgrad.core.primitive import Primitive, Sample
 from funcgrad.core.zero import dtype_of, is_finite, numpy_number
 
 __all__: list[str] = []
@@ -228,20 +229,38 @@ logaddexp = elementwise(np.logaddexp)
 
 @logaddexp.def_partial(0)
 def logaddexp_partial_x(t, x, y):
-    return t * _share(_gap(y, x))
+    return t * _share.bind(_gap(y, x))
 
 
 @logaddexp.def_partial(1)
 def logaddexp_partial_y(t, x, y):
-    return t * _share(_gap(x, y))
+    return t * _share.bind(_gap(x, y))
 
 
-def _share(gap):
+def _one_share(gap):
     """Return 1 / (1 + exp(gap))."""
-    if type(gap) is np.ndarray:
-        return 1 / (1 + np.exp(gap))
-    # For traced values in a form of which the derivatives do not overflow.
-    return np.exp(-np.logaddexp(0, gap))
+    return 1 / (1 + np.exp(gap))
+
+
+_share = Primitive(_one_share, name="share")
+broadcasting(_share)
+
+
+@_share.def_jvp
+def share_jvp(primals, tangents, out):
+    """Compute ``-out * (1 - out)``, where 1 - out would lose its digits in the tail."""
+    return tangents[0] * (-out * _share.bind(-primals[0]))
+
+
+@_share.def_vjp
+def share_vjp(primals, out):
+    """Keep the slope alone."""
+    slope = -out * _share.bind(-primals[0])
+
+    def share_pullback(out_bar):
+        return out_bar * slope
+
+    return share_pullback
 
 
 logaddexp2 = elementwise(np.logaddexp2)
@@ -270,6 +289,8 @@ def _gap(x, y):
 
 
 def _has_infinite(x, y):
+    if is_recorded(x) and is_recorded(y):
+        return True  # on other values they may
     x, y = concrete(x), concrete(y)
     return not np.all(np.isfinite(x)) and not np.all(np.isfinite(y))
 
@@ -368,6 +389,8 @@ def _over_square(t, x, y):
 
 def _is_normal(square):
     """Tell whether sums of squares neither overflowed nor lost digits by underflow."""
+    if is_recorded(square):
+        return False  # on other values they may have
     limits = np.finfo(dtype_of(square))
     return is_finite(square) and np.min(concrete(square), initial=1) > limits.tiny / limits.eps
 

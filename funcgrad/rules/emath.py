@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.level import concrete
+from funcgrad.core.level import looked_at
 from funcgrad.core.primitive import Sample, overrides
 from funcgrad.core.zero import dtype_of
 from funcgrad.rules.reducing import cast
@@ -25,14 +25,18 @@ def _complex(x: Any) -> Any:
 
 
 def _negative_to_complex(x: Any) -> Any:
-    x, plain = array_of(x), concrete(x)
-    return _complex(x) if np.any(np.isreal(plain) & (np.asarray(plain).real < 0)) else x
+    x = array_of(x)
+    return _complex(x) if _some(np.isreal(x) & np.less(np.real(x), 0)) else x
+
+
+def _some(mask: Any) -> bool:
+    """Tell whether a mask holds anywhere, of which the dtype of the result depends."""
+    return bool(np.any(looked_at(np.any(mask), "whether the result is complex")))
 
 
 def _large_to_complex(x: Any) -> Any:
-    x, plain = array_of(x), concrete(x)
-    outside = np.isreal(plain) & (np.abs(plain) > 1)
-    return _complex(x) if np.any(outside) else x
+    x = array_of(x)
+    return _complex(x) if _some(np.isreal(x) & np.greater(np.abs(x), 1)) else x
 
 
 def _declare(function: Any, of: Any, convert: Any, samples: Any) -> None:
@@ -81,7 +85,7 @@ def emath_logn_samples(rng):
 def emath_power(x, p):
     """Power, complex if a base is negative."""
     x, p = _negative_to_complex(x), array_of(p)
-    if np.any(np.isreal(concrete(p)) & (np.asarray(concrete(p)).real < 0)):
+    if _some(np.isreal(p) & np.less(np.real(p), 0)):
         p = p * 1.0
     return np.power(x, p)
 

@@ -15,7 +15,15 @@ import numpy as np
 
 from funcgrad.core.batch import count_examples, full_batch, together
 from funcgrad.core.convert import zeros_like
-from funcgrad.core.level import TracerBase, concrete, detached, traced_here
+from funcgrad.core.level import (
+    TracerBase,
+    concrete,
+    detached,
+    is_batched,
+    is_recorded,
+    looked_at,
+    traced_here,
+)
 from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import ShapeError, TracerConversionError, user_line
@@ -144,6 +152,8 @@ def _settled(item: Any) -> Any:
     if not isinstance(item, TracerBase) and kind in "iub":
         return np.asarray(item)
     assert traced is not None
+    if kind == "b" and not is_batched(item):
+        return item  # recorded; the shape of what it selects is part of the record
     if kind == "b":
         raise ShapeError(
             "a boolean mask that differs from example to example selects as many elements as it "
@@ -162,6 +172,9 @@ def _settled(item: Any) -> Any:
 
 def _within(item: Any, axis: int, n: int) -> Any:
     """Return indices counted from the front; raise if one is out of bounds."""
+    if is_recorded(item):
+        inside = np.greater_equal(item, -n) & np.less(item, n)
+        looked_at(np.all(inside), f"whether indices along axis {axis} are within bounds")
     plain = concrete(item)
     outside = (plain < -n) | (plain >= n)
     if np.any(outside):
@@ -182,7 +195,7 @@ def write_at(x: Any, value: Any, index: Any) -> Any:
     """Return a copy of `x` with ``x[index] = value``, for an index that is traced."""
     shape = shape_of(x)
     mask = mask_of(index)
-    if mask is not None:
+    if mask is not None and (is_batched(mask) or _fits_all(x, value, mask)):
         return where_true(x, under_mask(x, value, mask), mask)
     positions = positions_of(shape, index)
     want, got = shape_of(positions), shape_of(value)
@@ -196,7 +209,7 @@ def write_at(x: Any, value: Any, index: Any) -> Any:
 
 
 def mask_of(index: Any) -> Any:
-    """Return the mask that `index` is, if it is one and differs from example to example."""
+    """Return the mask that `index` is, if it is one and traced: by `vmap`, or by a record."""
     mask = index[0] if isinstance(index, tuple) and len(index) == 1 else index
     if isinstance(mask, TracerBase) and dtype_of(mask).kind == "b":
         mask = detached(mask)
@@ -210,6 +223,14 @@ def where_true(x: Any, value: Any, mask: Any) -> Any:
     mask = np.reshape(mask, shape + (1,) * (len(shape_of(x)) - len(shape)))
     made = np.where(mask, value, x)
     return made if dtype_of(made) == dtype_of(x) else made.astype(dtype_of(x))
+
+
+def _fits_all(x: Any, value: Any, mask: Any) -> bool:
+    """Tell whether all elements of ``x[mask]`` are assigned the same."""
+    got = shape_of(value)
+    while got and got[0] == 1:
+        got = got[1:]
+    return len(got) <= len(shape_of(x)) - len(shape_of(mask))
 
 
 def under_mask(x: Any, value: Any, mask: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.batch import by_loop, count_examples, full_batch, loop
-from funcgrad.core.level import TracerBase, concrete, detached, is_batched
+from funcgrad.core.level import TracerBase, concrete, detached, is_batched, looked_at
 from funcgrad.core.primitive import Sample, overrides, primitive
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.rules.gathering import gather, gather_add
@@ -121,7 +121,7 @@ def _outer_edges(a, span):
             raise ValueError(
                 f"autodetected range of [{concrete(first)}, {concrete(last)}] is not finite"
             )
-    same = concrete(first) == concrete(last)
+    same = looked_at(np.equal(first, last), "whether all values are the same")
     if np.all(same):
         first, last = first - 0.5, last + 0.5
     elif np.any(same):  # some examples of many
@@ -133,8 +133,8 @@ def _outer_edges(a, span):
 def _edges(a, bins, span, weights):
     """Return the edges of the bins of `numpy.histogram`."""
     if isinstance(bins, str):
-        plain = detached(a)
-        refuse_batched(plain, "bins given by a name are as many as the data ask for")
+        refuse_batched(a, "bins given by a name are as many as the data ask for")
+        plain = looked_at(a, "the number of bins")
         bins = len(np.histogram_bin_edges(plain, bins, span, weights)) - 1
     if np.ndim(bins) == 1:
         bins = as_array(bins)

@@ -13,7 +13,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from funcgrad.core.batch import along, count_examples, full_batch, ndim_of
 from funcgrad.core.dispatch import look_at_all
-from funcgrad.core.level import TracerBase, concrete, detached
+from funcgrad.core.level import TracerBase, concrete, detached, looked_at
 from funcgrad.core.primitive import Sample, overrides, primitive
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.rules.arranging import untake
@@ -58,14 +58,15 @@ along(delete)
 def traced_delete(arr, obj, axis=None):
     """Leave out elements along an axis, also one that differs from example to example."""
     obj = obj if isinstance(obj, slice) else detached(joined(obj))
-    if not isinstance(obj, TracerBase):
-        return delete(arr, obj, axis)
     if shape_of(obj) or dtype_of(obj).kind not in "iu":
         refuse_batched(
             obj,
             "numpy.delete leaves out as many elements as an argument names",
             "leave them out one by one, each by one integer",
         )
+        obj = looked_at(obj, "which elements are left out")
+    if not isinstance(obj, TracerBase):
+        return delete(arr, obj, axis)
     (arr,), params = delete_args((arr,), {"axis": axis})
     axis = params["axis"]
     n = shape_of(arr)[axis]
@@ -154,6 +155,7 @@ def _inserted(arr: Any, obj: Any, values: Any, axis: int) -> Any:
     n = shape[axis]
     if dtype_of(obj).kind == "b":
         refuse_batched(obj, "numpy.insert inserts where a mask is true", "use np.where(mask, x, y)")
+        return insert_into.bind(arr, values, obj=looked_at(obj, "the places"), axis=axis)
     places = np.reshape(_counted_from_front(obj, n, n, axis), (-1,))
     values = np.reshape(values, (1,) * (len(shape) - len(shape_of(values))) + shape_of(values))
     if not shape_of(obj):

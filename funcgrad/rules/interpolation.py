@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.batch import loop
-from funcgrad.core.level import concrete, detached
+from funcgrad.core.level import any_of, concrete, detached
 from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import dtype_of, shape_of, zero_wins
 from funcgrad.rules.gathering import gather, gather_add
@@ -82,7 +82,7 @@ class _Segment:
         """Return the slopes, with the one of least norm for points on a knot."""
         here = np.clip(self.found - 1, 0, self.last)
         hit = np.equal(gather.bind(knots, here), points)
-        if not np.any(concrete(hit)):
+        if not any_of(hit):
             return slope
         single = np.equal(np.searchsorted(knots, points, side="left"), self.found - 1)
         before = np.maximum(here - 1, 0)

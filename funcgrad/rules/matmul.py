@@ -22,7 +22,7 @@ from funcgrad.core.batch import align, ndim_of, shift
 from funcgrad.core.foreign import PLAIN, argument
 from funcgrad.core.level import TracerBase
 from funcgrad.core.primitive import Primitive, Sample, register, store
-from funcgrad.core.zero import dtype_of, fit, shape_of
+from funcgrad.core.zero import dtype_of, fit, is_finite, shape_of
 from funcgrad.rules.families import multilinear
 from funcgrad.rules.spelling import as_array
 
@@ -36,6 +36,9 @@ __all__ = [
     "solid",
     "vecdot",
 ]
+
+# Multiplications in a product of matrices that take longer than to see which elements are zero.
+_WORTH_A_LOOK = 200_000
 
 
 def solid(x: Any) -> Any:
@@ -239,6 +242,25 @@ def matmul_pullbacks(x1, x2):
     return matmul_pullback1, matmul_pullback2
 
 
+def examples_times(examples, matrix, **params):
+    """Multiply vectors by one matrix.
+
+    A Jacobian is made of unit vectors, and of multiples of them after an elementwise operation:
+    their products are multiples of rows of the matrix, if that is finite.
+    """
+    plain = type(examples) is type(matrix) is np.ndarray and not params
+    if plain and matrix.ndim == 2 and len(examples) * matrix.size > _WORTH_A_LOOK:
+        nonzero = np.not_equal(examples, 0)
+        count = np.count_nonzero(nonzero)
+        if count <= len(examples) and examples.dtype == matrix.dtype:
+            columns = np.argmax(nonzero, axis=1)
+            factors = examples[np.arange(len(examples)), columns, np.newaxis]
+            if np.count_nonzero(factors) == count and is_finite(matrix):
+                picked = np.take(matrix, columns, axis=0)
+                return np.multiply(picked, factors, out=picked)
+    return np.matmul(examples, matrix, **params)
+
+
 @matmul.def_batched
 def batched_matmul(x1, x2, batched, **params):
     """Multiply examples; `batched` says which argument has them along its first axis."""
@@ -246,13 +268,13 @@ def batched_matmul(x1, x2, batched, **params):
     if not batched[1] and n2 <= 2:
         # One matrix, or vector, for all: all rows of all examples in one product.
         if n1 == 1:
-            return np.matmul(x1, x2, **params)
+            return examples_times(x1, x2, **params)
         out = np.matmul(rows(x1), x2, **params)
         return np.reshape(out, (*shape_of(x1)[:-1], *shape_of(out)[1:]))
     if not batched[0] and n2 == 1:
         if n1 == 1:
             return np.matmul(x2, x1, **params)
-        out = np.matmul(x2, rows(x1).T, **params)
+        out = examples_times(x2, rows(x1).T, **params)
         return np.reshape(out, (shape_of(out)[0], *shape_of(x1)[:-1]))
     if not batched[0] and n1 == 1:
         return np.matmul(x1, x2, **params)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from funcgrad.core.batch import align, count_examples, full_batch, loop, ndim_of, shift
-from funcgrad.core.level import TracerBase, concrete
+from funcgrad.core.level import TracerBase, concrete, is_recorded, looked_at
 from funcgrad.core.primitive import Sample, overrides, primitive
 from funcgrad.core.zero import dtype_of, is_finite, shape_of, zero_wins
 from funcgrad.errors import ArgumentError, user_line
@@ -154,6 +154,8 @@ def declare_spread(function, root, with_mask):
             if ddof != 0:
                 raise ValueError("ddof and correction can't be provided simultaneously.")
             ddof = correction
+        if is_recorded(ddof):
+            ddof = looked_at(ddof, "the argument 'ddof'")
         if isinstance(ddof, TracerBase):
             raise ArgumentError(
                 f"the argument 'ddof' of {made.name} cannot be a traced value",

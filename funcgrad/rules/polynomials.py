@@ -15,7 +15,7 @@ import numpy as np
 
 from funcgrad.core.batch import by_loop
 from funcgrad.core.dispatch import of_shapes
-from funcgrad.core.level import concrete
+from funcgrad.core.level import concrete, detached, looked_at
 from funcgrad.core.primitive import Sample, overrides, primitive
 from funcgrad.core.zero import dtype_of, shape_of, zero_wins
 from funcgrad.rules.reducing import cast, plus
@@ -178,7 +178,7 @@ def _stripped(p):
         raise ValueError("Polynomial must be 1d only.")
     if not _is_alone(p) and shape_of(p)[0]:
         return p
-    found = np.flatnonzero(concrete(p))
+    found = np.flatnonzero(looked_at(np.not_equal(p, 0), "which coefficients are 0"))
     return p[found[0] :] if found.size else np.zeros(1, dtype_of(p))
 
 
@@ -208,7 +208,9 @@ def polydiv(u, v):
         parts = [r[:k], r[k : k + n + 1] - d * v, r[k + n + 1 :]]
         r = np.concatenate([cast(part, dtype) for part in parts])
     q = cast(np.stack(quotient), dtype) if quotient else np.zeros(1, dtype)
-    while shape_of(r)[-1] > 1 and np.allclose(concrete(r)[..., 0], 0, rtol=1e-14):
+    while shape_of(r)[-1] > 1 and np.all(
+        looked_at(np.less_equal(np.abs(r[..., 0]), 1e-8), "the degree of the remainder")
+    ):
         r = r[1:]
     return q, r
 
@@ -302,8 +304,9 @@ def poly(seq_of_zeros):
         a = np.convolve(a, factor, mode="full")
     if dtype.kind == "c":
         # The coefficients are real if the roots are in conjugate pairs.
-        plain = np.asarray(concrete(zeros), complex)
-        if np.all(np.sort(plain) == np.sort(plain.conjugate())):
+        plain = detached(zeros)
+        paired = np.equal(np.sort(plain), np.sort(np.conj(plain)))
+        if np.all(looked_at(paired, "whether the roots are in conjugate pairs")):
             a = np.real(a)
     return a
 

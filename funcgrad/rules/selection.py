@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.batch import broadcasting
-from funcgrad.core.level import TracerBase, concrete, detached
+from funcgrad.core.level import TracerBase, concrete, detached, looked_at
 from funcgrad.core.primitive import Sample, overrides, primitive, store
 from funcgrad.core.zero import dtype_of, selected, shape_of
 from funcgrad.errors import MissingRuleError, user_line
@@ -400,8 +400,8 @@ def unique(
     **kwargs,
 ):
     """The different values of `ar`, sorted; each has the derivative of its first occurrence."""
-    plain = detached(ar)
-    refuse_batched(plain, "numpy.unique gives as many elements as there are different ones")
+    refuse_batched(ar, "numpy.unique gives as many elements as there are different ones")
+    plain = looked_at(ar, "which elements are the same")
     found = np.unique(plain, True, True, True, axis, equal_nan=equal_nan, **kwargs)
     _, index, inverse, counts = found
     values = np.take(np.ravel(ar) if axis is None else ar, index, axis=0 if axis is None else axis)

@@ -49,6 +49,60 @@ def sinc(x):
     return np.sinc(x)
 
 
+@sinc.def_jvp
+def sinc_jvp(primals, tangents, out):
+    (x,), (x_dot,) = primals, tangents
+    return zero_wins(x_dot * sinc_slope.bind(x, out), x_dot)
+
+
+@sinc.def_vjp
+def sinc_vjp(primals, out):
+    (x,) = primals
+
+    def sinc_pullback(out_bar):
+        return zero_wins(out_bar * sinc_slope.bind(x, out), out_bar)
+
+    return sinc_pullback
+
+
+broadcasting(sinc)
+
+
+@primitive()
+def sinc_slope(x, value):
+    """First derivative of sinc, given its value, which takes half the time to compute.
+
+    It is a function of `x` alone, so there is no derivative in `value`.
+    """
+    turns = np.pi * np.asarray(x)
+    with np.errstate(all="ignore"):
+        out = np.asarray((np.cos(turns) - value) / x)
+    near = np.abs(turns) <= 0.5
+    if np.any(near):
+        # Where sinc is nearly the cosine, by the series, of which 9 terms suffice.
+        out[near] = _sinc_series(turns[near], 1, 9)
+    return out[()]
+
+
+@sinc_slope.def_jvp
+def sinc_slope_jvp(primals, tangents, out):
+    x, x_dot = primals[0], tangents[0]
+    return None if x_dot is None else zero_wins(x_dot * sinc_derivative.bind(x, nth=2), x_dot)
+
+
+@sinc_slope.def_vjp
+def sinc_slope_vjp(primals, out):
+    x = primals[0]
+
+    def sinc_slope_pullback(out_bar):
+        return zero_wins(out_bar * sinc_derivative.bind(x, nth=2), out_bar)
+
+    return sinc_slope_pullback, None
+
+
+broadcasting(sinc_slope)
+
+
 @primitive()
 def sinc_derivative(x, *, nth):
     """Derivative of order `nth` of sinc.
@@ -59,10 +113,9 @@ def sinc_derivative(x, *, nth):
     """
     x = np.asarray(x)
     turns = np.pi * x
-    # The first derivative can be had by its formula from much nearer.
-    near = np.abs(turns) <= (0.5 if nth == 1 else nth + 1)
+    near = np.abs(turns) <= nth + 1
     out = np.empty_like(turns)
-    out[near] = _sinc_series(turns[near], nth)
+    out[near] = _sinc_series(turns[near], nth, (nth + 1) // 2 + nth + 17)
     far = x[~near]
     away = np.sinc(far)
     for n in range(1, nth + 1):
@@ -71,18 +124,17 @@ def sinc_derivative(x, *, nth):
     return out[()]
 
 
-def _sinc_series(y, nth):
-    """Return the sum of (-1)**k y**(2k-n) pi**n / ((2k+1) (2k-n)!), by Horner's scheme."""
+def _sinc_series(y, nth, stop):
+    """Sum (-1)**k y**(2k-n) pi**n / ((2k+1) (2k-n)!) over k < `stop`, by Horner's scheme."""
     first = (nth + 1) // 2
     total = np.zeros_like(y)
     square = y * y
-    for k in range(first + nth + 16, first - 1, -1):
+    for k in range(stop - 1, first - 1, -1):
         total *= square
         total += (-1) ** k / ((2 * k + 1) * math.factorial(2 * k - nth))
     return np.pi**nth * total * y ** (2 * first - nth)
 
 
-_declare_rules(sinc, sinc_derivative)
 _declare_rules(sinc_derivative, sinc_derivative)
 
 
@@ -92,6 +144,16 @@ def sinc_samples(rng):
     yield Sample(np.array([0.0, 1.0, -2.0, 1e-9, 0.4, 30.5]))
     yield Sample(np.zeros((0, 3)))
     yield Sample(np.float64(0.3))
+
+
+@sinc_slope.def_samples
+def sinc_slope_samples(rng):
+    x = np.array([0.0, 0.1, 0.5, -1.3, 4.0])
+    yield Sample(x, fun=_slope_alone)
+
+
+def _slope_alone(x):
+    return sinc_slope.bind(x, np.sinc(x))
 
 
 @sinc_derivative.def_samples

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.level import TracerBase, concrete, holds_tracer, traced_here
+from funcgrad.core.level import TracerBase, concrete, holds_tracer, is_batched, traced_here
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import DtypeError, ShapeError, describe, user_line
 
@@ -98,7 +98,7 @@ def refuse_batched(
     fix: str = "keep all elements, and use np.where(mask, x, 0), or where=mask in a reduction",
 ) -> None:
     """Raise if `value` differs from example to example, and with it the shape of the result."""
-    if isinstance(value, TracerBase):
+    if is_batched(value):
         raise ShapeError(
             f"{what}, which may differ from example to example",
             where=f"{user_line()}; {traced_here(value)}",

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from funcgrad.core.level import detached
+from funcgrad.core.level import looked_at
 from funcgrad.core.primitive import Sample, overrides
 from funcgrad.core.zero import shape_of
 from funcgrad.rules.spelling import array_of, refuse_batched
@@ -46,8 +46,8 @@ def resize_samples(rng):
 def trim_zeros(filt, trim="fb", axis=None):
     """Cut off zeros in front and behind."""
     filt = array_of(filt)
-    plain = detached(filt)
-    refuse_batched(plain, "numpy.trim_zeros cuts off as many elements as are 0")
+    refuse_batched(filt, "numpy.trim_zeros cuts off as many elements as are 0")
+    plain = looked_at(np.not_equal(filt, 0), "which elements are 0")
     trim = trim.lower()
     if trim not in ("fb", "bf", "f", "b"):
         raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
-__all__ = ["integrate", "linalg", "ndimage", "signal", "special", "stats"]
+__all__ = ["integrate", "linalg", "ndimage", "optimize", "signal", "special", "stats"]
 
 
 def __getattr__(name: str) -> ModuleType:

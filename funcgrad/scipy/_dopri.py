@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.level import TracerBase, concrete
+from funcgrad.core.level import TracerBase, looked_at
 from funcgrad.core.zero import shape_of
 from funcgrad.errors import ArgumentError, user_line
 
@@ -63,7 +63,8 @@ def integrate(y0: Any, t: Any, *leaves: Any, rate: Any, options: Any) -> Any:
     plan = _Plan(rate, options)
     if not any(isinstance(x, TracerBase) for x in (y0, t, *leaves)):
         return plan.run(y0, t, leaves)
-    plan.run(concrete(y0), concrete(t), [concrete(leaf) for leaf in leaves])
+    what = "the steps of the integration"
+    plan.run(looked_at(y0, what), looked_at(t, what), [looked_at(leaf, what) for leaf in leaves])
     return _follow(plan.fractions, rate, y0, t, leaves)
 
 

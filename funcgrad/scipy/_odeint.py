@@ -20,7 +20,7 @@ import numpy as np
 from scipy import integrate
 
 from funcgrad.core.batch import by_loop
-from funcgrad.core.level import TracerBase, concrete
+from funcgrad.core.level import TracerBase, looked_at
 from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.scipy._rate import (
@@ -61,7 +61,13 @@ def _for_derived(options: dict[str, Any], n: int, size: int) -> dict[str, Any]:
 
 def _largest(arrays: Any) -> float:
     """Return the largest absolute value, as a plain number."""
-    return max((float(np.max(np.abs(concrete(x)), initial=0.0)) for x in arrays), default=0.0)
+    return max(
+        (
+            float(np.max(np.abs(looked_at(x, "the scale of the values")), initial=0.0))
+            for x in arrays
+        ),
+        default=0.0,
+    )
 
 
 def _rates(rate: Any, out: Any, t: Any, leaves: Any) -> Any:
@@ -176,7 +182,7 @@ def _pull(out: Any, t: Any, *rest: Any, rate: Any, options: Any) -> Any:
     theta_bar: Any = np.zeros(sum(size_of(leaf) for leaf in leaves if is_moving(leaf)))
     size = 2 * n + shape_of(theta_bar)[0]
     params = {"rate": Adjoint(rate, n), "options": _for_derived(options, n, size)}
-    times = concrete(t)
+    times = looked_at(t, "the times")
     arriving = np.zeros(n)  # the cotangent of y just after time i, of all later outputs
     for i in range(count - 1, 0, -1):
         y_bar = arriving + out_bar[i]

@@ -12,11 +12,21 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.elementwise import passes
+from funcgrad.core.level import TracerBase, is_careful
 from funcgrad.core.primitive import Primitive
-from funcgrad.core.zero import as_numpy, fit, is_finite, is_settled, repaired, zero_wins_among
+from funcgrad.core.watching import watcher
+from funcgrad.core.zero import (
+    are_finite,
+    as_numpy,
+    fit,
+    is_finite,
+    is_settled,
+    repaired,
+    zero_wins_among,
+)
 from funcgrad.transforms.tape import Product
 
-__all__ = ["backward"]
+__all__ = ["backward", "pulled_with_care"]
 
 _ndarray = np.ndarray
 # Types of cotangents that can be added to a part of an array in place.
@@ -59,12 +69,17 @@ def backward(tape: list[Any], bars: list[Any], wanted: int, *, consume: bool) ->
     """
     stop = len(tape)
     step = stop >> 3 if stop > 8 * _SEGMENT else _SEGMENT
-    careful = getattr(tape, "careful", False)
+    whole = tape
+    careful = getattr(tape, "careful", False) or is_careful()
     while stop:
         start = stop - step if stop > step else 0
         nodes = tape[start:stop] if start else tape
         if careful or not _is_pulled(nodes, bars, wanted if start == 0 else len(bars)):
-            _pull_with_care(nodes, bars)
+            watch = watcher()
+            if watch is None:
+                _pull_with_care(nodes, bars)
+            else:
+                watch.pull(nodes, bars, getattr(whole, "made", None) or {})
         del nodes
         stop = start
         if consume:
@@ -82,12 +97,18 @@ def _is_pulled(nodes: list[Any], bars: list[Any], count: int) -> bool:
     before = bars.copy()
     try:
         _pull(nodes, bars)
+        traced = []
         for index in range(count):
             bar = bars[index]
-            if bar is not None and bar is not before[index] and not is_finite(bar):
+            if bar is None or bar is before[index]:
+                continue
+            if isinstance(bar, TracerBase):
+                traced.append(bar)  # a recorded one is asked about once for the whole segment
+            elif not is_finite(bar):
                 break
         else:
-            return True
+            if not traced or are_finite(traced):
+                return True
     except Exception:
         # 1.0 / 0.0 of Python numbers, or a function that refuses what is not finite. What is wrong
         # for another reason is raised again, with care.
@@ -174,13 +195,13 @@ def _pull_with_care(nodes: list[Any], bars: list[Any]) -> None:
             continue
         for index in k if several else (k,):
             bars[index] = None
-        for i, bar in _pulled_with_care(node, out_bar):
+        for i, bar in pulled_with_care(node, out_bar):
             if bar is not None:
                 before = bars[i]
                 bars[i] = bar if before is None else before + bar
 
 
-def _pulled_with_care(node: Any, out_bar: Any) -> Iterator[tuple[int, Any]]:
+def pulled_with_care(node: Any, out_bar: Any) -> Iterator[tuple[int, Any]]:
     """Yield the variables that are arguments of a node, and a cotangent for each."""
     size = len(node)
     if size == 6:

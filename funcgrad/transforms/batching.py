@@ -7,7 +7,8 @@ together, in NumPy. What does not depend on an example is not traced at all, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,36 +20,36 @@ from funcgrad.core.batch import align, loop
 from funcgrad.core.boxed import Boxed
 from funcgrad.core.constant import CONSTANT
 from funcgrad.core.elementwise import Elementwise
-from funcgrad.core.foreign import PLAIN, refuse
 from funcgrad.core.level import Origin, Trace
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.tracer import Tracer, unwrap
 from funcgrad.core.zero import shape_of
-from funcgrad.errors import (
-    ArgumentError,
-    FuncgradError,
-    ShapeError,
-    TreeMismatchError,
-    describe,
-    user_line,
+from funcgrad.errors import ArgumentError, FuncgradError, ShapeError, describe, user_line
+from funcgrad.transforms.axis_names import check_name, named, without
+from funcgrad.transforms.batch_axes import (
+    check_axes,
+    is_mappable,
+    number_of_examples,
+    spread_axes,
+    with_axes,
 )
 from funcgrad.transforms.flat import Transformed, call_origin, lower
 from funcgrad.transforms.tape import no_rule
 
 __all__ = ["vmap"]
 
-_MAPPABLE = (bool, int, float, complex, Boxed)
-
 
 class BatchTrace(Trace):
     """Carries operations out on all examples at once."""
 
-    __slots__ = ("size",)
+    __slots__ = ("axis_name", "size")
     lead = 1
+    traces_all = True
 
-    def __init__(self, origin: Origin, size: int):
+    def __init__(self, origin: Origin, size: int, axis_name: Hashable = None):
         super().__init__(origin)
         self.size = size
+        self.axis_name = axis_name
 
     def variable(self, value: Any) -> Tracer:
         """Make the tracer for one example of `value`, which has them along its first axis."""
@@ -86,7 +87,11 @@ class BatchTrace(Trace):
         values, batched = self._split(args)
         if primitive.batch is None:
             raise no_rule(primitive, "batching rule", values, params)
-        out = _carried_out(primitive.batch, primitive.bind, values, batched, params)
+        if self.axis_name is None:
+            out = _carried_out(primitive.batch, primitive.bind, values, batched, params)
+        else:
+            with without(self):
+                out = _carried_out(primitive.batch, primitive.bind, values, batched, params)
         made: Any
         if type(out) is tuple:
             made = tuple([self._wrap(part, primitive) for part in out])
@@ -128,6 +133,7 @@ def vmap(
     fun: Callable[..., Any],
     in_axes: Any = 0,
     out_axes: Any = 0,
+    axis_name: Hashable = None,
     axis_size: int | None = None,
 ) -> Callable[..., Any]:
     """Make a function of one example into a function of many at once.
@@ -145,6 +151,9 @@ def vmap(
     out_axes : int, None, or pytree of them
         Along which axis of each output the examples shall be. None is for an output that is the
         same for all of them, and returns it once.
+    axis_name : hashable, optional
+        A name for the axis of the examples, by which `psum` and the like, called in `fun`, refer to
+        all of them. In a vmap within another, a name that both have means the inner one.
     axis_size : int, optional
         The number of examples, for functions of which no argument has an axis of them.
 
@@ -187,7 +196,7 @@ def vmap(
     array([[2., 0.],
            [0., 4.]])
     """
-    return _Vmap(vmap, fun, in_axes, out_axes, axis_size)
+    return _Vmap(vmap, fun, in_axes, out_axes, axis_name, axis_size)
 
 
 class _Vmap(Transformed):
@@ -199,10 +208,17 @@ class _Vmap(Transformed):
         fun: Callable[..., Any],
         in_axes: Any,
         out_axes: Any,
+        axis_name: Hashable,
         axis_size: int | None,
     ):
-        options = {"in_axes": in_axes, "out_axes": out_axes, "axis_size": axis_size}
+        options = {
+            "in_axes": in_axes,
+            "out_axes": out_axes,
+            "axis_name": axis_name,
+            "axis_size": axis_size,
+        }
         super().__init__(make, fun, options)
+        check_name(axis_name)
         if axis_size is not None and (
             isinstance(axis_size, bool)
             or not isinstance(axis_size, int | np.integer)
@@ -213,8 +229,8 @@ class _Vmap(Transformed):
                 where=user_line(),
                 fix="write axis_size=3",
             )
-        _check_axes(in_axes, "in_axes")
-        _check_axes(out_axes, "out_axes")
+        check_axes(in_axes, "in_axes")
+        check_axes(out_axes, "out_axes")
         if not (in_axes is None or isinstance(in_axes, int | np.integer | tuple | list)):
             raise ArgumentError(
                 f"in_axes of vmap must be an int, None, or a tuple with an entry for each "
@@ -226,14 +242,15 @@ class _Vmap(Transformed):
             )
         self.in_axes = in_axes
         self.out_axes = out_axes
+        self.axis_name = axis_name
         self.axis_size = axis_size
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function on all examples."""
         origin = call_origin("vmap", self.fun)
-        leaves, treedef, axes = _with_axes(args, kwargs, self.in_axes, origin)
-        size = _size(leaves, axes, self.axis_size, (args, kwargs), origin)
-        with BatchTrace(origin, size) as trace:
+        leaves, treedef, axes = with_axes(args, kwargs, self.in_axes, origin)
+        size = number_of_examples(leaves, axes, self.axis_size, (args, kwargs), origin)
+        with BatchTrace(origin, size, self.axis_name) as trace, named(trace):
             traced = [
                 _shared(leaf) if axis is None else _example(leaf, axis, trace)
                 for leaf, axis in zip(leaves, axes, strict=True)
@@ -241,128 +258,6 @@ class _Vmap(Transformed):
             call_args, call_kwargs = tree.unflatten(treedef, traced)
             out = self.fun(*call_args, **call_kwargs)
             return _collect(out, self.out_axes, trace, set(map(id, leaves)))
-
-
-def _check_axes(axes: Any, what: str) -> None:
-    for path, axis in tree.flatten_with_path(axes, is_leaf=_is_none)[0]:
-        if axis is not None and (isinstance(axis, bool) or not isinstance(axis, int | np.integer)):
-            raise ArgumentError(
-                f"{what} of vmap must hold axis numbers and None, got {describe(axis)}",
-                where=f"{what}{tree.keystr(path)}, {user_line()}",
-                fix=f"write {what}=0",
-            )
-
-
-def _is_none(value: Any) -> bool:
-    return value is None
-
-
-def _with_axes(
-    args: tuple[Any, ...], kwargs: dict[str, Any], in_axes: Any, origin: Origin
-) -> tuple[list[Any], Any, list[Any]]:
-    """Flatten the arguments, and find the axis of each leaf."""
-    if isinstance(in_axes, tuple | list):
-        if len(in_axes) != len(args):
-            raise TreeMismatchError(
-                f"in_axes of vmap has {len(in_axes)} entries for {len(args)} positional "
-                f"argument{'s' * (len(args) != 1)}",
-                where=str(origin),
-                fix="give one entry for each: an axis, or None for an argument that is the same "
-                "for all examples",
-            )
-        entries = list(in_axes)
-    else:
-        entries = [in_axes] * len(args)
-    axes: list[Any] = []
-    for number, (arg, entry) in enumerate(zip(args, entries, strict=True)):
-        axes += _spread_axes(entry, arg, f"in_axes[{number}]", f"argument {number}", origin)
-    leaves, treedef = tree.flatten((args, kwargs))
-    axes += [0] * (len(leaves) - len(axes))  # keyword arguments
-    for position, axis in enumerate(axes):
-        leaf = leaves[position]
-        if axis is None:
-            continue
-        if not _is_mappable(leaf):
-            axes[position] = None  # a string, a function: the same for all examples
-            continue
-        if type(leaf) not in PLAIN:
-            refuse(leaf, lambda position=position: _place(position, (args, kwargs), origin))  # type: ignore[misc]
-        ndim = len(shape_of(leaf))
-        if not -ndim <= axis < ndim:
-            raise ShapeError(
-                f"vmap was asked for axis {axis} of {describe(leaf)}, which has no such axis",
-                where=_place(position, (args, kwargs), origin),
-                fix="give None in in_axes for what is the same for all examples"
-                if not ndim
-                else f"give an axis from {-ndim} to {ndim - 1}, or None",
-            )
-        axes[position] = normalize_axis_index(axis, ndim)
-    return leaves, treedef, axes
-
-
-def _spread_axes(entry: Any, value: Any, what: str, whose: str, origin: Origin) -> list[Any]:
-    """Return an axis for each leaf of `value`, where `entry` is a prefix of its structure."""
-    if entry is None or isinstance(entry, int | np.integer):
-        return [entry] * len(tree.leaves(value))
-    prefix, treedef = tree.flatten(entry, is_leaf=_is_none)
-    try:
-        parts = treedef.flatten_up_to(value)
-    except TreeMismatchError as error:
-        raise TreeMismatchError(
-            f"{what} of vmap does not fit {whose}: {error.what}",
-            where=f"{error.where}; {origin}",
-            fix="give one axis (or None) for the whole, or a pytree that begins as it does",
-        ) from None
-    return [
-        axis
-        for axis, part in zip(prefix, parts, strict=True)
-        for _ in range(len(tree.leaves(part)))
-    ]
-
-
-def _place(position: int, call: tuple[Any, Any], origin: Origin) -> str:
-    path, _ = tree.flatten_with_path(call)[0][position]
-    named = path[1]
-    name = f"argument {named.idx}" if hasattr(named, "idx") else f"argument {named.key!r}"
-    inner = tree.keystr(path[2:])
-    return f"{name}{' at ' + inner if inner else ''} of {origin}"
-
-
-def _size(
-    leaves: list[Any], axes: list[Any], axis_size: int | None, call: Any, origin: Origin
-) -> int:
-    """Return the number of examples; raise unless all arguments agree on it."""
-    found = [
-        (position, axis, shape_of(leaf)[axis])
-        for position, (leaf, axis) in enumerate(zip(leaves, axes, strict=True))
-        if axis is not None
-    ]
-    sizes = [size for *_, size in found]
-    if not sizes:
-        if axis_size is None:
-            raise ArgumentError(
-                "vmap found no argument with an axis of examples"
-                + (": in_axes is None for all of them" if leaves else ": the call has no arrays"),
-                where=str(origin),
-                fix="give the axis of one with in_axes=, or the number of examples with axis_size=",
-            )
-        return int(axis_size)
-    want = axis_size if axis_size is not None else max(set(sizes), key=sizes.count)
-    if any(size != want for size in sizes):
-        rows = "\n".join(
-            f"    {_place(position, call, origin).partition(' of ')[0]}: "
-            f"axis {axis} of {describe(leaves[position])} has size {size}"
-            + (" <- differs" if size != want else "")
-            for position, axis, size in found
-        )
-        expected = f"axis_size={axis_size}" if axis_size is not None else "each other"
-        raise ShapeError(
-            "the arguments of vmap disagree about the number of examples: sizes are inconsistent "
-            f"with {expected}\n{rows}",
-            where=str(origin),
-            fix="give the axis of examples of each argument with in_axes=, None for those without",
-        )
-    return want
 
 
 def _shared(leaf: Any) -> Any:
@@ -398,20 +293,27 @@ def _collect(out: Any, out_axes: Any, trace: BatchTrace, seen: set[int]) -> Any:
     `seen` has the ids of arrays that are the caller's, or in the result already.
     """
     leaves, treedef = tree.flatten(out)
-    axes = _spread_axes(out_axes, out, "out_axes", "the output", trace.origin)
+    axes = spread_axes(out_axes, out, "out_axes", "the output", trace.origin)
+
+    def place(position: int) -> str:
+        path = tree.keystr(tree.flatten_with_path(out)[0][position][0])
+        return f"the output{' at ' + path if path else ''} of {trace.origin}"
+
     made = [
-        _owned(_collect_leaf(leaf, axis, trace), seen)
-        for leaf, axis in zip(leaves, axes, strict=True)
+        _owned(_collect_leaf(leaf, axis, trace, partial(place, position)), seen)
+        for position, (leaf, axis) in enumerate(zip(leaves, axes, strict=True))
     ]
     return tree.unflatten(treedef, made)
 
 
-def _collect_leaf(leaf: Any, axis: int | None, trace: BatchTrace, behind: int = 0) -> Any:
+def _collect_leaf(
+    leaf: Any, axis: int | None, trace: BatchTrace, place: Callable[[], str], behind: int = 0
+) -> Any:
     """Return one output with its examples along `axis`, not counting the `behind` last axes."""
     if isinstance(leaf, Boxed):
         content = leaf._unbox()
         behind = len(shape_of(content)) - len(leaf.shape)
-        made = _collect_leaf(content, axis, trace, behind)
+        made = _collect_leaf(content, axis, trace, place, behind)
         return leaf if made is content else leaf._rebox(made)
     batched = type(leaf) is Tracer and leaf._trace.level == trace.level
     value = lower(leaf, trace)
@@ -420,19 +322,20 @@ def _collect_leaf(leaf: Any, axis: int | None, trace: BatchTrace, behind: int = 
             raise ShapeError(
                 "out_axes of vmap is None for an output that differs from example to example: "
                 f"{describe(leaf)}",
-                where=str(trace.origin),
-                fix="give an axis, as out_axes=0 does",
+                where=place(),
+                fix="give an axis, as out_axes=0 does; or return what is the same for all, such as "
+                'the mean over the examples: pmean(y, "i") under vmap(f, axis_name="i")',
             )
         return value
     if not batched:
-        if not _is_mappable(value):
+        if not is_mappable(value):
             return value
         value = np.copy(np.broadcast_to(value, (trace.size, *shape_of(value))))
     ndim = len(shape_of(value)) - behind
     if not -ndim <= axis < ndim:
         raise ShapeError(
             f"out_axes of vmap asks for axis {axis} of an output with {ndim} axes",
-            where=str(trace.origin),
+            where=place(),
             fix=f"give an axis from {-ndim} to {ndim - 1}",
         )
     axis = normalize_axis_index(axis, ndim)
@@ -448,10 +351,3 @@ def _owned(value: Any, seen: set[int]) -> Any:
             value = value.copy()
         seen.add(id(value))
     return value
-
-
-def _is_mappable(leaf: Any) -> bool:
-    """Tell whether a leaf is an array or a number; others are the same for all examples."""
-    if isinstance(leaf, _MAPPABLE):
-        return True
-    return hasattr(leaf, "shape") and hasattr(leaf, "dtype")

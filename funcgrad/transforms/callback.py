@@ -21,7 +21,9 @@ from funcgrad.errors import (
     describe,
     user_line,
 )
+from funcgrad.transforms.axis_names import Scope
 from funcgrad.transforms.batching import BatchTrace
+from funcgrad.transforms.stripping import StripTrace
 
 __all__ = ["ShapeDtypeStruct", "pure_callback"]
 
@@ -175,6 +177,16 @@ class _Callback:
         if isinstance(trace, BatchTrace):
             values, batched = trace._split(leaves)
             return [Tracer(trace, out, None) for out in self._many(values, batched, specs)]
+        if trace.records:
+
+            def callback(leaves: list[Any]) -> list[Any]:
+                return self.call(leaves, specs)
+
+            callback.__name__ = self.name
+            made: list[Any] = trace.function(callback, (leaves,), {})
+            return made
+        if isinstance(trace, StripTrace):
+            return list(map(trace.wrap, self.call(trace.values(leaves), specs)))
         raise MissingRuleError(
             f"pure_callback({self.name}) has no derivative: what it computes is not traced",
             where=f"{user_line()}, in {trace.origin}",
@@ -184,7 +196,8 @@ class _Callback:
 
     def _plain(self, leaves: list[Any], specs: list[_Spec]) -> list[Any]:
         args, kwargs = tree.unflatten(self.treedef, leaves)
-        made = self.fun(*args, **kwargs)
+        with Scope(()):  # it gets plain arrays, of one example or of many
+            made = self.fun(*args, **kwargs)
         try:
             parts = self.out_treedef.flatten_up_to(made)
         except TreeMismatchError as error:

@@ -22,13 +22,25 @@ from funcgrad.core.primitive import Primitive
 from funcgrad.core.tracer import Tracer, unwrap
 from funcgrad.core.zero import dtype_of, fit, shape_of, spread
 from funcgrad.errors import TracerLeakError, describe, user_line
+from funcgrad.transforms.axis_names import Scope, axes_in_scope
 from funcgrad.transforms.backward import backward
 from funcgrad.transforms.batching import BatchTrace
 from funcgrad.transforms.flat import is_differentiable, lower
 from funcgrad.transforms.forward import ForwardTrace, LinearTrace
+from funcgrad.transforms.stripping import StripTrace
 from funcgrad.transforms.tape import ReverseTrace
 
-__all__ = ["Aval", "Rules", "aval_of", "call", "is_closed_over", "is_floating", "pushed", "taped"]
+__all__ = [
+    "Aval",
+    "CallingTrace",
+    "Rules",
+    "aval_of",
+    "call",
+    "is_closed_over",
+    "is_floating",
+    "pushed",
+    "taped",
+]
 
 Leaves = list[Any]
 # A linear map of the leaves' tangents, or the outputs' cotangents; None stands for zero.
@@ -105,6 +117,16 @@ class Rules:
         raise NotImplementedError
 
 
+class CallingTrace(Trace):
+    """A trace of another kind, which says by itself what becomes of a function with rules."""
+
+    __slots__ = ()
+
+    def call(self, rules: Rules, leaves: Leaves) -> tuple[Leaves, Any]:
+        """Do what the function `call` does, for leaves that are traced by this."""
+        raise NotImplementedError
+
+
 def call(rules: Rules, leaves: Leaves) -> tuple[Leaves, Any]:
     """Call a function with rules on leaves that may be traced.
 
@@ -119,11 +141,16 @@ def call(rules: Rules, leaves: Leaves) -> tuple[Leaves, Any]:
     if isinstance(trace, BatchTrace):
         values, batched = trace._split(leaves)
         return _on_many(rules, trace, values, batched)
+    if isinstance(trace, StripTrace):
+        outs, treedef = call(rules, trace.values(leaves))
+        return [trace.wrap(out) if is_floating(out) else out for out in outs], treedef
     try:
         if isinstance(trace, ReverseTrace):
             return _reverse(rules, trace, leaves)
         if isinstance(trace, ForwardTrace):
             return _forward(rules, trace, leaves)
+        if isinstance(trace, CallingTrace):
+            return trace.call(rules, leaves)
     except _ClosedOverExamples as found:
         # No argument differs from example to example, but something that the function closes over.
         return _on_many(rules, found.trace, leaves, [False] * len(leaves))
@@ -180,6 +207,7 @@ class _Taped(Primitive):
         self.rules = rules
         self.trace = trace
         self.wanted = wanted
+        self.axes = axes_in_scope()  # which the rules may name, also when they run later
         self.outs: Leaves = []
         self.treedef: Any = None
         self.pull: Any = None
@@ -195,7 +223,8 @@ class _Taped(Primitive):
 
     def again(self, *values: Any) -> tuple[Any, ...]:
         """Do the same call on other values, which may be traced: `checkpoint` repeats it."""
-        outs, _ = call(self.rules, list(values))
+        with Scope(self.axes):
+            outs, _ = call(self.rules, list(values))
         return tuple(out for out, first in zip(outs, self.outs, strict=True) if is_floating(first))
 
     def vjp(self, primals: Any, out: Any) -> tuple[Any, ...]:
@@ -211,7 +240,8 @@ class _Taped(Primitive):
             bars: Leaves = [None] * count
             for place, bar in zip(places, out_bar, strict=True):
                 bars[place] = bar
-            result: Leaves = pull(bars)
+            with Scope(self.axes):
+                result: Leaves = pull(bars)
             return result
 
         parts = Shared(pulled, [i for i, want in enumerate(self.wanted) if want])
@@ -268,6 +298,7 @@ def _forward(rules: Rules, trace: ForwardTrace, leaves: Leaves) -> tuple[Leaves,
             out if dot is None or not is_floating(out) else Tracer(trace, out, spread(dot, out))
             for out, dot in zip(outs, out_dots, strict=True)
         ]
+        trace.noted(rules.name, leaves, made)
         return made, treedef
     primals = [trace.hold(x) if type(x) is np.ndarray else x for x in primals]
     outs, treedef, push = rules.linear(trace, primals, wanted)
@@ -275,9 +306,11 @@ def _forward(rules: Rules, trace: ForwardTrace, leaves: Leaves) -> tuple[Leaves,
     outs = list(map(unwrap, outs))
     avals = [aval_of(out) for out in outs]
     numbers = [None if aval is None else trace.new_index() for aval in avals]
+    axes = axes_in_scope()
 
     def pushforward(dots: Sequence[Any]) -> tuple[Any, ...]:
-        out_dots = push([dot if want else None for dot, want in zip(dots, wanted, strict=True)])
+        with Scope(axes):
+            out_dots = push([dot if want else None for dot, want in zip(dots, wanted, strict=True)])
         return tuple(
             dot if dot is None else spread(dot, aval)
             for dot, aval in zip(out_dots, avals, strict=True)

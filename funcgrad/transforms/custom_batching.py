@@ -9,6 +9,7 @@ there are three functions of flat leaves here, of which two are made from anothe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from funcgrad import tree
@@ -25,6 +26,7 @@ from funcgrad.errors import (
     describe,
     user_line,
 )
+from funcgrad.transforms.axis_names import without
 from funcgrad.transforms.batching import BatchTrace
 from funcgrad.transforms.calls import (
     Leaves,
@@ -38,6 +40,7 @@ from funcgrad.transforms.calls import (
 )
 from funcgrad.transforms.custom import positional
 from funcgrad.transforms.flat import Transformed
+from funcgrad.transforms.stripping import StripTrace
 
 __all__ = ["custom_vmap"]
 
@@ -115,7 +118,9 @@ class _CustomVmap(Transformed):
         leaves, treedef = tree.flatten(args)
         boxes = [leaf if isinstance(leaf, Boxed) else None for leaf in leaves]
         leaves = [leaf._unbox() if isinstance(leaf, Boxed) else leaf for leaf in leaves]
-        if not any(map(is_batched, leaves)):
+        trace = top_trace(leaves)
+        recorded = trace is not None and trace.records
+        if not recorded and not any(map(is_batched, leaves)):
             return self.fun(*args)
         outs, out_treedef = _bind(_Given(self, treedef, boxes), leaves)
         return tree.unflatten(out_treedef, outs)
@@ -138,13 +143,21 @@ class _Flat:
 def _bind(flat: _Flat, leaves: Leaves) -> tuple[Leaves, Any]:
     """Call a function at the highest level among `leaves`."""
     trace = top_trace(leaves)
+    if trace is not None and trace.records:
+        made: tuple[Leaves, Any]
+        made = trace.called(flat.name, flat.run, partial(_bind, flat), leaves)
+        return made
     if isinstance(trace, BatchTrace):
         values, batched = trace._split(leaves)
-        outs, treedef, out_batched = flat.many(values, batched)
+        with without(trace):  # to the rule, the examples lie along an axis of its arrays
+            outs, treedef, out_batched = flat.many(values, batched)
         return [
             Tracer(trace, out, None) if own else out
             for out, own in zip(outs, out_batched, strict=True)
         ], treedef
+    if isinstance(trace, StripTrace):
+        outs, treedef = _bind(flat, trace.values(leaves))
+        return list(map(trace.wrap, outs)), treedef
     if any(map(is_batched, leaves)):
         return call(_Derivatives(flat, len(leaves)), leaves)
     return flat.run(leaves)

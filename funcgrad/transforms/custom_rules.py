@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from funcgrad import tree
-from funcgrad.core.level import Trace, TracerBase, is_batching
+from funcgrad.core.level import Trace, TracerBase, traces_integers
 from funcgrad.core.tracer import unwrap
 from funcgrad.core.zero import dtype_of, fit, shape_of
 from funcgrad.errors import (
@@ -229,6 +229,7 @@ class GivenRules(Rules):
                 fix=f"give it one: {self.name}.defvjp(fwd, bwd), or @{self.name}.defjvp above a "
                 "rule for forward mode",
             )
+        trace.transposing()
         outs, treedef, residuals, avals = self._forward(leaves)
         nondiff, _ = self._split(self.args(leaves))
         expected = _Expected(self, leaves)
@@ -336,7 +337,7 @@ def _assignable(leaf: Any) -> Any:
     Under `vmap` a plain array is a constant that is traced, so that what differs from example to
     example can index it.
     """
-    return _shared(leaf) if is_batching() else leaf
+    return _shared(leaf) if traces_integers() else leaf
 
 
 def _is_number(value: Any) -> bool:

@@ -14,12 +14,26 @@ from typing import Any
 import numpy as np
 
 from funcgrad import tree
-from funcgrad.core.level import Origin
+from funcgrad.core.level import Origin, TracerBase
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import ArgumentError, DtypeError, describe, user_line
 from funcgrad.transforms.batching import vmap
-from funcgrad.transforms.flat import Selection, Transformed, call_origin, is_differentiable, select
-from funcgrad.transforms.forward import jvp, note
+from funcgrad.transforms.flat import (
+    Selection,
+    Transformed,
+    call_origin,
+    check_callable,
+    is_differentiable,
+    select,
+)
+from funcgrad.transforms.forward import (
+    Untransposed,
+    UntransposedTrace,
+    check_pair,
+    jvp,
+    note,
+    push,
+)
 from funcgrad.transforms.reverse import argument_numbers, grad, record
 
 __all__ = [
@@ -277,7 +291,7 @@ def hessian(
     argnames: str | Sequence[str] | None = None,
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
-    """Make a function that computes the Hessian of `fun`: forward mode over reverse mode.
+    """Make a function that computes the Hessian of `fun`, its second derivatives.
 
     Parameters
     ----------
@@ -297,6 +311,11 @@ def hessian(
     --------
     hvp : its product with a vector, at the price of a few gradients.
 
+    Notes
+    -----
+    The Jacobian of the gradient, both in reverse mode, which goes back through what the result
+    depends on and no more. Of a function with many outputs it is forward mode over reverse mode.
+
     Examples
     --------
     >>> import numpy as np
@@ -306,7 +325,7 @@ def hessian(
            [2., 0.]])
     """
     rows = jacrev(fun, argnums, has_aux, holomorphic, argnames)
-    return jacfwd(rows, argnums, has_aux, holomorphic, argnames, chunk_size)
+    return jacobian(rows, argnums, has_aux, holomorphic, argnames, chunk_size)
 
 
 def hvp(
@@ -337,7 +356,9 @@ def hvp(
 
     Notes
     -----
-    Forward mode over reverse mode: it costs two to four gradients, whatever the size.
+    Reverse mode over forward mode, which costs two to four gradients, whatever the size. Where the
+    function has derivatives that are given for reverse mode alone (`custom_vjp`), it is forward
+    mode over reverse mode, so that those are used as they are.
 
     Examples
     --------
@@ -346,12 +367,38 @@ def hvp(
     >>> fg.hvp(lambda x: np.sum(x**3), (np.array([1.0, 2.0]),), (np.array([1.0, 0.0]),))
     array([6., 0.])
     """
+    check_callable("hvp", fun)
+    origin = call_origin("hvp", fun)
+    check_pair(primals, tangents, origin)
     argnums = 0 if len(primals) == 1 else tuple(range(len(primals)))
-    gradient = grad(fun, argnums, has_aux)
-    if has_aux:
-        _, product, aux = jvp(gradient, primals, tangents, has_aux=True)
-        return product, aux
-    return jvp(gradient, primals, tangents)[1]
+    gradient: Any = grad(fun, argnums, has_aux)
+    of_slope: Any = grad(_Slope(gradient, tangents, origin, has_aux), argnums, has_aux=True)
+    try:
+        _, aux, product = of_slope.run(tuple(primals), {}, origin)
+    except Untransposed:
+        out = jvp(gradient, primals, tangents, has_aux)
+        product, aux = out[1], out[-1]
+    return (product, aux) if has_aux else product
+
+
+class _Slope:
+    """The derivative of a scalar function in a direction, and its auxiliary output."""
+
+    def __init__(self, gradient: Any, tangents: Any, origin: Origin, has_aux: bool):
+        self.gradient = gradient
+        self.tangents = tangents
+        self.origin = origin
+        self.has_aux = has_aux
+
+    def __call__(self, *args: Any) -> Any:
+        """Push the direction forward."""
+        made = push(
+            self.gradient.fun, args, self.tangents, UntransposedTrace(self.origin), self.has_aux
+        )
+        slope = made[1]
+        if not isinstance(slope, TracerBase):  # zero, or the function returned no scalar
+            self.gradient.check_output(made[0], self.origin)
+        return slope, (made[2] if self.has_aux else None)
 
 
 def elementwise_grad(
@@ -403,7 +450,7 @@ class _ElementwiseGrad(Transformed):
         chosen = select(self.fun, args, kwargs, self.argnums, self.argnames, self.transform)
         origin = call_origin(self.transform, self.fun)
         out, pullback, _ = record(
-            _as_function_of(self.fun, chosen), chosen.values, chosen.names, origin
+            _as_function_of(self.fun, chosen), chosen.values, chosen.names, origin, outlives=False
         )
         ones = tree.map(_one, out)
         bars = pullback(ones)
@@ -456,17 +503,19 @@ class _ValueAndJacobian(Transformed):
         fun = _as_function_of(self.fun, chosen)
         record_by = note if self.mode == "jacfwd" else record
         out, apply, aux = record_by(
-            fun, chosen.values, chosen.names, origin, self.has_aux, self.holomorphic
+            fun, chosen.values, chosen.names, origin, self.has_aux, self.holomorphic, False
         )
         forward = self.mode == "jacfwd"
         if self.mode == "jacobian" and _size(out) > _size(chosen.values):
             forward = True
             out, apply, aux = note(
-                fun, chosen.values, chosen.names, origin, self.has_aux, self.holomorphic
+                fun, chosen.values, chosen.names, origin, self.has_aux, self.holomorphic, False
             )
         _check_real(out, chosen, forward, self.holomorphic, origin)
         made = (_columns if forward else _rows)(apply, chosen.values, out, self.chunk_size)
-        return out, tree.map(_first if self.alone else tuple, made, is_leaf=_is_row), aux
+        part = _first if self.alone else tuple
+        whole = part(made) if _is_row(made) else tree.map(part, made, is_leaf=_is_row)
+        return out, whole, aux
 
 
 class _Jacobian(_ValueAndJacobian):
@@ -521,7 +570,7 @@ def _check_real(
     out: Any, chosen: Selection, forward: bool, holomorphic: bool, origin: Origin
 ) -> None:
     """Raise unless the elements that are perturbed one by one are real, or all are complex."""
-    if holomorphic:
+    if holomorphic or (not forward and isinstance(out, float)):
         return
     for leaf in tree.leaves(chosen.values if forward else out):
         if is_differentiable(leaf) and dtype_of(leaf).kind == "c":
@@ -579,6 +628,8 @@ def _shaped(part: Any, shape: tuple[int, ...]) -> Any:
 
 def _rows(pullback: Any, values: tuple[Any, ...], out: Any, chunk_size: int | None) -> Any:
     """Return the Jacobian by pulling back the unit cotangents."""
+    if is_differentiable(out) and shape_of(out) == ():  # the gradient of a scalar
+        return _Row(pullback(_one(out)))
     ins, ins_at, in_tree = _differentiable(values)
     outs, outs_at, out_tree = _differentiable(out)
 

@@ -20,6 +20,7 @@ from funcgrad.core.elementwise import Elementwise
 from funcgrad.core.level import Trace, TracerBase, traces_in_progress
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.tracer import Tracer, unwrap
+from funcgrad.core.watching import repeating
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.transforms.backward import backward
 from funcgrad.transforms.calls import Shared
@@ -81,9 +82,11 @@ class _Note:
         The value to use in the place of computing it, or None.
     last : tuple of int
         The variables that no later operation uses.
+    made : object
+        What a debug mode remembers of it, or None.
     """
 
-    __slots__ = ("args", "last", "redo", "results", "saved")
+    __slots__ = ("args", "last", "made", "redo", "results", "saved")
 
     def __init__(self, redo: Any, args: list[Any], results: tuple[int, ...], saved: Any):
         self.redo = redo
@@ -91,6 +94,7 @@ class _Note:
         self.results = results
         self.saved = saved
         self.last: tuple[int, ...] = ()
+        self.made: Any = None
 
 
 class _Frame:
@@ -218,7 +222,9 @@ def _take(
             )
         if primitive is NAMED and (keep or params["name"] in getattr(frame.policy, "forgets", ())):
             _share(frame, noted[0], saved)
-    frame.notes.append(_Note(redo, noted, results, saved))
+    note = _Note(redo, noted, results, saved)
+    note.made = trace.tape.made.get(max(results)) if trace.tape.made else None
+    frame.notes.append(note)
 
 
 def _kept(trace: ReverseTrace, value: Any) -> Any:
@@ -340,7 +346,11 @@ class _Block:
             saved = note.saved
             if isinstance(note.redo, _Block):
                 saved = saved | keep
-            out = note.redo(trace, args, saved)
+            if note.made is None:
+                out = note.redo(trace, args, saved)
+            else:
+                with repeating(note.made):
+                    out = note.redo(trace, args, saved)
             del args
             outs = out if type(out) is tuple else (out,)
             for k, part in zip(note.results, outs, strict=True):

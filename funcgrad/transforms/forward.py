@@ -35,7 +35,7 @@ from funcgrad.transforms.flat import (
 )
 from funcgrad.transforms.tape import no_rule
 
-__all__ = ["jvp", "linearize", "note"]
+__all__ = ["Untransposed", "UntransposedTrace", "check_pair", "jvp", "linearize", "note", "push"]
 
 
 class _Aval(NamedTuple):
@@ -82,6 +82,27 @@ def _push(
     return None if product is None else spread(product[0](x_dot, product[1]), out)
 
 
+# A derivative may divide by zero where it is not used. As a decorator the context costs half as
+# much.
+@np.errstate(all="ignore")
+def _pushed(primitive: Elementwise, x_dot: Any, y_dot: Any, x: Any, y: Any, out: Any) -> Any:
+    """Push tangents through an elementwise primitive."""
+    if x_dot is not None:
+        x_dot = _push(primitive, 0, x_dot, x, y, out, (x, y))
+    if y_dot is None:
+        return x_dot
+    y_dot = _push(primitive, 1, y_dot, x, y, out, (x, y))
+    return x_dot if y_dot is None else y_dot if x_dot is None else x_dot + y_dot
+
+
+@np.errstate(all="ignore")
+def _pushed_by_rule(
+    primitive: Primitive, primals: Any, tangents: Any, out: Any, params: dict[str, Any]
+) -> Any:
+    """Push tangents through any other primitive."""
+    return fit_tangent(primitive.jvp(primals, tangents, out, **params), out)  # type: ignore[misc]
+
+
 class ForwardTrace(Trace):
     """Carries tangents along."""
 
@@ -114,22 +135,30 @@ class ForwardTrace(Trace):
         out = fun(value)
         if primitive.discrete:
             return out
-        with np.errstate(all="ignore"):  # a derivative may divide by zero where it is not used
-            out_dot = _push(primitive, 0, x._extra, value, None, out, (value,))
+        out_dot = _pushed(primitive, x._extra, None, value, None, out)
         return out if out_dot is None else Tracer(self, out, out_dot)
 
     def binary(self, primitive: Elementwise, fun: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
         """Push through an elementwise function of two arguments."""
-        (x, y), (x_dot, y_dot) = self._split((x, y))
+        if self.ended:
+            self.escaped()
+        x_dot = y_dot = None
+        if type(x) is Tracer:
+            if x._trace is self:
+                x_dot = x._extra
+                x = x._value
+            else:
+                x = unwrap(x)
+        if type(y) is Tracer:
+            if y._trace is self:
+                y_dot = y._extra
+                y = y._value
+            else:
+                y = unwrap(y)
         out = fun(x, y)
         if primitive.discrete:
             return out
-        with np.errstate(all="ignore"):
-            if x_dot is not None:
-                x_dot = _push(primitive, 0, x_dot, x, y, out, (x, y))
-            if y_dot is not None:
-                y_dot = _push(primitive, 1, y_dot, x, y, out, (x, y))
-            out_dot = x_dot if y_dot is None else y_dot if x_dot is None else x_dot + y_dot
+        out_dot = _pushed(primitive, x_dot, y_dot, x, y, out)
         return out if out_dot is None else Tracer(self, out, out_dot)
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -140,9 +169,22 @@ class ForwardTrace(Trace):
             return out
         if primitive.jvp is None:
             raise no_rule(primitive, "jvp", primals, params)
-        with np.errstate(all="ignore"):
-            out_dot = fit_tangent(primitive.jvp(primals, tangents, out, **params), out)
+        out_dot = _pushed_by_rule(primitive, primals, tangents, out, params)
         return wrap_outputs(self, primitive, args, params, out, out_dot)
+
+
+class Untransposed(BaseException):  # which no code between may take for an error
+    """Forward mode was to transpose a backward rule, and shall not."""
+
+
+class UntransposedTrace(ForwardTrace):
+    """Carries tangents along, by forward rules only."""
+
+    __slots__ = ()
+
+    def transposing(self) -> None:
+        """Give up."""
+        raise Untransposed
 
 
 def fit_tangent(out_dot: Any, out: Any) -> Any:
@@ -268,6 +310,13 @@ class LinearTrace(ForwardTrace):
         return wrap_outputs(self, primitive, args, params, out, number)
 
 
+class _PassingTrace(LinearTrace):
+    """Notes how to push tangents, within the call of a transform."""
+
+    __slots__ = ()
+    outlives = False
+
+
 def _call(fun: Callable[..., Any], args: Any, has_aux: bool, trace: Any) -> tuple[Any, Any]:
     out = fun(*args)
     return split_aux(out, trace) if has_aux else (out, None)
@@ -319,13 +368,25 @@ def jvp(
     """
     check_callable("jvp", fun)
     origin = call_origin("jvp", fun)
-    _check_pair(primals, tangents, origin)
+    return push(fun, primals, tangents, ForwardTrace(origin), has_aux)
+
+
+def push(
+    fun: Callable[..., Any],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    trace: ForwardTrace,
+    has_aux: bool = False,
+) -> Any:
+    """Do the work of `jvp` for the transform that `trace` belongs to."""
+    origin = trace.origin
+    check_pair(primals, tangents, origin)
     primals = tuple(primals)
     leaves, treedef = tree.flatten(primals)
     names = [f"argument {number}" for number in range(len(primals))]
-    differentiable_leaves(leaves, primals, names, transform="jvp")
+    differentiable_leaves(leaves, primals, names, transform=origin.transform)
     dots = check_like(_as_zero(tangents, primals), primals, treedef, leaves, "tangent")
-    with ForwardTrace(origin) as trace:
+    with trace:
         traced = [
             leaf if dot is None else trace.variable(leaf, dot)
             for leaf, dot in zip(leaves, dots, strict=True)
@@ -360,7 +421,8 @@ def _as_zero(tangents: Sequence[Any], primals: Sequence[Any]) -> tuple[Any, ...]
     )
 
 
-def _check_pair(primals: Any, tangents: Any, origin: Origin) -> None:
+def check_pair(primals: Any, tangents: Any, origin: Origin) -> None:
+    """Raise unless there is one tangent for each primal."""
     for what, value in (("primals", primals), ("tangents", tangents)):
         if not isinstance(value, tuple | list):
             raise ArgumentError(
@@ -425,15 +487,20 @@ def note(
     origin: Origin,
     has_aux: bool = False,
     holomorphic: bool = False,
+    outlives: bool = True,
 ) -> tuple[Any, Callable[..., Any], Any]:
-    """Do the work of `linearize` for the transform that `origin` names."""
+    """Do the work of `linearize` for the transform that `origin` names.
+
+    If the pushforward does not outlive that transform, nothing is copied that a caller might
+    change.
+    """
     leaves, treedef = tree.flatten(primals)
     positions = differentiable_leaves(
         leaves, primals, names, transform=origin.transform, holomorphic=holomorphic
     )
-    # As for `vjp`: the residuals outlive this call.
-    leaves = [snapshot(leaf) for leaf in leaves]
-    with LinearTrace(origin) as trace:
+    if outlives:  # as for `vjp`, the residuals do
+        leaves = [snapshot(leaf) for leaf in leaves]
+    with (LinearTrace if outlives else _PassingTrace)(origin) as trace:
         traced = list(leaves)
         for position in positions:
             traced[position] = trace.variable(leaves[position], trace.new_index())

@@ -7,10 +7,12 @@ where nothing records the function is just called.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from funcgrad.core.level import traces_in_progress
 from funcgrad.errors import ArgumentError, describe, user_line
 from funcgrad.transforms import checkpoint_policies
 from funcgrad.transforms.checkpoint_policies import Policy, everything_saveable, nothing_saveable
@@ -106,5 +108,13 @@ class _Checkpoint(Transformed):
         if self.policy is everything_saveable:
             return self.fun(*args, **kwargs)
         policy = None if self.policy is nothing_saveable else self.policy
-        with forgetting(recorders((args, kwargs)), policy):
+
+        def again(values: Any) -> Any:
+            return forgetting(recorders(values), policy)
+
+        with contextlib.ExitStack() as stack:
+            for trace in traces_in_progress():
+                if trace.records:
+                    stack.enter_context(trace.region(repr(self), around=again))
+            stack.enter_context(again((args, kwargs)))
             return self.fun(*args, **kwargs)

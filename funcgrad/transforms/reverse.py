@@ -452,14 +452,20 @@ def record(
     origin: Origin,
     has_aux: bool = False,
     holomorphic: bool = False,
+    outlives: bool = True,
 ) -> tuple[Any, Callable[[Any], tuple[Any, ...]], Any]:
-    """Do the work of `vjp` for the transform that `origin` names; `names` are its arguments'."""
+    """Do the work of `vjp` for the transform that `origin` names; `names` are its arguments'.
+
+    If the pullback does not outlive that transform, nothing is copied that a caller might change.
+    """
     leaves, treedef = tree.flatten(primals)
     positions = differentiable_leaves(
         leaves, primals, names, transform=origin.transform, holomorphic=holomorphic
     )
-    with OutlivingTrace(origin) as trace:
-        trace.guard(leaves)
+    outliving = OutlivingTrace(origin) if outlives else None
+    with outliving or ReverseTrace(origin) as trace:
+        if outliving is not None:
+            outliving.guard(leaves)
         traced = list(leaves)
         for position in positions:
             traced[position] = trace.variable(leaves[position])
@@ -479,9 +485,10 @@ def record(
     for leaf, number in zip(out_leaves, numbers, strict=True):
         value = lower(leaf, trace)
         if isinstance(value, np.ndarray):
-            if number < 0 or not trace.is_free(value):
+            if outliving is None or number < 0 or not outliving.is_free(value):
                 value = snapshot(value)
-            trace.guard((value,))
+            if outliving is not None:
+                outliving.guard((value,))
         values.append(value)
     out = tree.unflatten(out_treedef, values)
 

@@ -11,7 +11,7 @@ from funcgrad.core.batch import broadcasting
 from funcgrad.core.level import TracerBase
 from funcgrad.core.primitive import Primitive
 
-__all__ = ["stop_gradient"]
+__all__ = ["STOPPED", "stop_gradient"]
 
 
 def _stop(x: Any) -> Any:
@@ -20,9 +20,9 @@ def _stop(x: Any) -> Any:
 
 
 # Each trace that meets it drops its derivative and hands on the value, down to the plain one.
-_stopped = Primitive(_stop, name="stop_gradient")
-_stopped.not_differentiable("it is there to stop the derivative")
-broadcasting(_stopped)
+STOPPED = Primitive(_stop, name="stop_gradient")
+STOPPED.not_differentiable("it is there to stop the derivative")
+broadcasting(STOPPED)
 
 
 def stop_gradient(x: Any) -> Any:
@@ -50,4 +50,4 @@ def stop_gradient(x: Any) -> Any:
 
 
 def _stop_leaf(leaf: Any) -> Any:
-    return _stopped.bind(leaf) if isinstance(leaf, TracerBase) else leaf
+    return STOPPED.bind(leaf) if isinstance(leaf, TracerBase) else leaf

@@ -49,10 +49,14 @@ class Tape(list[Any]):
     Attributes
     ----------
     careful : bool
-        Rules that a user wrote are on it.
+        Rules that a user wrote are on it, or a debug mode wants to see every node.
+    made : dict or None
+        What a debug mode remembers of the operations, by the variables that they made.
     """
 
-    careful = False  # of the class: one is made for every gradient
+    # Of the class: one is made for every gradient.
+    careful = False
+    made: dict[int, Any] | None = None
 
 
 class ReverseTrace(Trace):

@@ -345,11 +345,36 @@ def test_loop_over_the_elements_of_an_example():
 def test_sizes_that_disagree_are_listed():
     with pytest.raises(ShapeError, match="disagree") as caught:
         fg.vmap(lambda x, y, z: x)(np.ones(3), {"a": np.ones((4, 2))}, z=np.ones(3))
+    _, *table, where, _ = str(caught.value).split("\n")
+    assert table == [
+        "    argument             array         axis  size",
+        "    argument 0           float64[3]    0     3",
+        "    argument 1 at ['a']  float64[4,2]  0     4  <- differs",
+        "    argument 'z'         float64[3]    0     3",
+    ]
+    assert "test_batching.py" in where
+
+
+def test_the_odd_one_is_marked_wherever_it_is():
+    with pytest.raises(ShapeError, match="disagree") as caught:
+        fg.vmap(lambda x, y, z: x, in_axes=(0, 1, 0))(np.ones(2), np.ones((2, 3)), np.ones(3))
+    marked = [line for line in str(caught.value).split("\n") if line.endswith("<- differs")]
+    assert marked == ["    argument 0  float64[2]    0     2  <- differs"]
+
+
+def test_the_first_is_right_if_it_is_a_draw():
+    with pytest.raises(ShapeError, match="disagree") as caught:
+        fg.vmap(lambda x, y: x)(np.ones(9), np.ones(3))
+    assert "argument 1  float64[3]  0     3  <- differs" in str(caught.value)
+
+
+def test_many_arguments_that_agree_are_not_all_listed():
+    with pytest.raises(ShapeError, match="disagree") as caught:
+        fg.vmap(lambda p: p)([np.ones(3)] * 40 + [np.ones(4)])
     text = str(caught.value)
-    assert "argument 1 at ['a']: axis 0 of float64[4,2] has size 4 <- differs" in text
-    assert "argument 0: axis 0 of float64[3] has size 3\n" in text
-    assert "argument 'z': axis 0 of float64[3] has size 3" in text
-    assert "test_batching.py" in text
+    assert "argument 0 at [40]  float64[4]  0     4  <- differs" in text
+    assert "and 32 more that agree" in text
+    assert len(text.split("\n")) == 14
 
 
 def test_axis_size_that_disagrees():
@@ -373,16 +398,22 @@ def test_number_has_no_axis():
 def test_too_few_in_axes():
     with pytest.raises(TreeMismatchError, match="2 entries for 1 positional argument"):
         fg.vmap(np.sin, in_axes=(0, 0))(np.ones(3))
+    with pytest.raises(TreeMismatchError, match=r"2 entries for 1 .*\n.*\n.*given by keyword"):
+        fg.vmap(lambda x, y: x, in_axes=(0, 0))(np.ones(3), y=np.ones(3))
 
 
 def test_in_axes_of_another_structure():
-    with pytest.raises(TreeMismatchError, match=r"in_axes\[0\] of vmap does not fit argument 0"):
+    with pytest.raises(TreeMismatchError, match="of vmap does not fit argument 0\n") as caught:
         fg.vmap(lambda p: p["a"], in_axes=({"b": 0},))({"a": np.ones(3)})
+    assert str(caught.value).startswith("in_axes[0] of vmap")
+    assert "missing key 'b', unexpected key 'a' (compared with in_axes[0])" in str(caught.value)
 
 
 def test_out_axes_of_another_structure():
     with pytest.raises(TreeMismatchError, match="out_axes of vmap does not fit the output"):
         fg.vmap(lambda x: x, out_axes=(0, 0))(np.ones(3))
+    with pytest.raises(TreeMismatchError, match="it has a tuple of 2, out_axes has a tuple of 3"):
+        fg.vmap(lambda x: (x, x), out_axes=(0, 0, 0))(np.ones(3))
 
 
 def test_in_axes_that_is_a_dict():
@@ -406,9 +437,21 @@ def test_out_axes_none_for_what_differs():
         fg.vmap(np.sin, out_axes=None)(np.ones(3))
 
 
+def test_out_axes_none_names_the_output():
+    def parts(x):
+        return {"a": [1.0, x], "b": x}
+
+    with pytest.raises(
+        ShapeError, match=r"the output at \['a'\]\[1\] of vmap\(parts\) at .*batching"
+    ):
+        fg.vmap(parts, out_axes={"a": None, "b": 0})(np.ones(3))
+
+
 def test_out_axes_beyond_the_output():
     with pytest.raises(ShapeError, match="axis 1 of an output with 1 axes"):
         fg.vmap(np.sin, out_axes=1)(np.ones(3))
+    with pytest.raises(ShapeError, match=r"axis 2 of an output.*\n.*the output at \[1\] of vmap"):
+        fg.vmap(lambda x: (x, x), out_axes=(0, 2))(np.ones((3, 1)))
 
 
 def test_branch_on_a_batched_value():

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import funcgrad as fg
-from funcgrad.errors import ArgumentError, DtypeError
+from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 
 MODES = [fg.jacrev, fg.jacfwd, fg.jacobian]
 X = np.array([0.5, -1.0, 2.0])
@@ -176,6 +176,71 @@ def test_product_with_the_hessian():
 def test_product_with_the_hessian_of_several_arguments():
     got = fg.hvp(lambda x, y: x * x * y, (2.0, 3.0), (1.0, None))
     assert got == (6.0, 4.0)
+
+
+def test_product_with_the_hessian_takes_backward_rules_as_they_are():
+    """A rule that is not linear has no transpose, which forward mode inside would ask for."""
+
+    @fg.custom_vjp
+    def clipped(x):
+        return x
+
+    clipped.defvjp(lambda x: (x, None), lambda _, x_bar: (np.clip(x_bar, -1.0, 1.0),))
+
+    def f(x):
+        return np.sum(clipped(x) ** 3 / 3)  # gradient: min(x**2, 1)
+
+    x = np.array([0.5, 0.9, 2.0])
+    assert_allclose(fg.hvp(f, (x,), (np.ones(3),)), [1.0, 1.8, 0.0], rtol=1e-15)
+    each = fg.vmap(lambda x: fg.hvp(f, (x,), (1.0,)))(x)
+    assert_allclose(each, [1.0, 1.8, 0.0], rtol=1e-15)
+    product, aux = fg.hvp(lambda x: (f(x), "aux"), (x,), (np.ones(3),), has_aux=True)
+    assert_allclose(product, [1.0, 1.8, 0.0], rtol=1e-15)
+    assert aux == "aux"
+
+
+@pytest.mark.parametrize(
+    ("f", "error", "message"),
+    [
+        (
+            lambda x: x**2,
+            ShapeError,
+            r"hvp needs a function that returns a scalar, got float64\[3\]",
+        ),
+        (lambda x: (np.sum(x), 1), ArgumentError, "a pair whose first item is one"),
+        (lambda x: 3, DtypeError, "hvp needs a function that returns a floating-point scalar"),
+        (lambda x: None, ArgumentError, "returned None, and hvp needs"),
+        (lambda x: np.sum(x * 1j), DtypeError, "hvp needs a real floating-point output"),
+    ],
+)
+def test_product_with_the_hessian_of_what_is_no_scalar(f, error, message):
+    with pytest.raises(error, match=message) as caught:
+        fg.hvp(f, (X,), (X,))
+    assert "hvp(<lambda>) at" in str(caught.value)
+
+
+def test_product_with_a_hessian_of_zeros():
+    assert_array_equal(fg.hvp(lambda x: 3.0, (X,), (X,)), np.zeros(3))
+    assert_array_equal(fg.hvp(np.sum, (X,), (X,)), np.zeros(3))
+    assert_array_equal(fg.hvp(lambda x: np.sum(x**3), (X,), (None,)), np.zeros(3))
+
+
+def test_jacobian_does_not_keep_an_array_from_being_written_to():
+    """It is read-only while the function runs, as for a gradient, and not copied."""
+    held = np.ones((200, 200))
+    fg.jacrev(lambda x: held @ x)(np.ones(200))
+    fg.jacfwd(lambda x: held @ x)(np.ones(200))
+    held[0, 0] = 2.0
+    with pytest.raises(fg.errors.MutationError):
+        fg.jacrev(lambda x: np.sum(held @ x) + held.fill(0.0))(np.ones(200))
+
+
+@pytest.mark.parametrize("jac", MODES)
+def test_value_that_is_an_argument_is_a_copy(jac):
+    x = X.copy()
+    value, _ = getattr(fg, f"value_and_{jac.__name__}")(lambda x: x)(x)
+    value[0] = 7.0
+    assert_array_equal(x, X)
 
 
 def test_derivative_of_each_element():

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.batch import broadcasting
-from funcgrad.core.level import concrete
+from funcgrad.core.level import any_of, detached, looked_at
 from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import dtype_of, shape_of, zero_wins
 from funcgrad.rules.linalg.stacks import as_matrix, regular, transposed
@@ -39,12 +39,13 @@ def _precision(a: Any) -> float:
 
 def _is_regular(a: Any, inverse: Any) -> bool:
     """Tell whether every matrix of a stack is far from singular, by its condition number."""
-    return bool(np.all(_squares(a) * _squares(inverse) < _precision(a) ** -2))
+    regular = np.less(_squares(a) * _squares(inverse), _precision(a) ** -2)
+    return bool(np.all(looked_at(np.all(regular), "whether the matrix is far from singular")))
 
 
 def _squares(x: Any) -> Any:
     """Return the sum of squares of each matrix, without copies of it."""
-    x = concrete(x)
+    x = detached(x)
     rows = np.reshape(x, (*x.shape[:-2], x.shape[-2] * x.shape[-1]))
     return np.real(np.vecdot(rows, rows))
 
@@ -101,7 +102,9 @@ def _cofactors_by_parts(a: Any) -> Any:
     adj_s: Any = np.zeros((n, n))
     power: Any = small
     coefficient: Any = 1.0
-    for size in range(1, int(np.max(n - np.sum(concrete(large), axis=-1), initial=0)) + 1):
+    for size in range(
+        1, int(np.max(n - looked_at(np.sum(large, axis=-1), "its rank"), initial=0)) + 1
+    ):
         if size > 1:
             power = np.matmul(s, power) + as_matrix(coefficient) * small
         coefficient = np.sum(s * transposed(power), axis=(-2, -1)) / -size
@@ -159,7 +162,7 @@ def det_samples(rng):
 
 def inverse_or_nan(a: Any, singular: Any) -> Any:
     """Return the inverse of each matrix of a stack, NaN where it is singular."""
-    if not np.any(concrete(singular)):
+    if not any_of(singular):
         return np.linalg.inv(a)
     singular = as_matrix(singular)
     return np.where(singular, np.nan, np.linalg.inv(np.where(singular, np.eye(shape_of(a)[-1]), a)))

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.batch import broadcasting
-from funcgrad.core.level import concrete
+from funcgrad.core.level import any_of, concrete
 from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.rules.linalg.spectra import (
@@ -73,7 +73,7 @@ def _rates(w: Any) -> tuple[Any, Any, Any]:
     equal = negligible(gaps(w), w)
     rates = reciprocal(gaps(w), equal)
     whole = np.all(equal, axis=(-2, -1), keepdims=True)
-    if shape_of(w)[-1] > 1 and np.any(concrete(whole)):
+    if shape_of(w)[-1] > 1 and any_of(whole):
         # This is no rotation. It is what makes d(v * w @ v^H) = da.
         total = sums(w)
         symmetric = np.where(_off_diagonal(equal), reciprocal(total, negligible(total, w)), 0)
@@ -306,7 +306,7 @@ def _eigenvectors(a: Any, out: Any) -> Any:
     """
     w, v = np.linalg.eig(a)
     bound = np.sqrt(np.finfo(dtype_of(w)).eps) * np.sum(np.abs(w), axis=-1, keepdims=True)
-    if np.all(concrete(np.less_equal(np.abs(w - out), bound))):
+    if not any_of(np.greater(np.abs(w - out), bound)):
         return v
     # Each group of equal values is known by its first member; its members are taken in order.
     close = np.less_equal(np.abs(gaps(w)), np.expand_dims(bound, -1))

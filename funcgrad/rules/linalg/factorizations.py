@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.batch import broadcasting
-from funcgrad.core.level import concrete
+from funcgrad.core.level import any_of
 from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import MissingRuleError, user_line
@@ -50,7 +50,7 @@ def _half_lower(x: Any) -> Any:
 def _over(x: Any, r: Any) -> Any:
     """Return ``x @ inv(r)``, NaN where `r`, a triangle, has a 0 on its diagonal."""
     zero = np.equal(np.diagonal(r, axis1=-2, axis2=-1), 0)
-    if np.any(concrete(zero)):
+    if any_of(zero):
         hit = np.logical_and(np.expand_dims(zero, -1), np.eye(shape_of(r)[-1], dtype=bool))
         r = np.where(hit, np.nan, r)
     return np.matmul(x, np.linalg.inv(r))

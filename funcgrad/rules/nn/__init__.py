@@ -9,12 +9,14 @@ __all__ = [
     "activations",
     "convolution",
     "cross_entropy",
+    "layout",
     "lowering",
     "normalizing",
     "pooling",
     "recurrent",
     "scratch",
     "softmax",
+    "tiles",
     "winograd",
 ]
 

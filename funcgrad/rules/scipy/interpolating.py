@@ -20,7 +20,7 @@ import numpy as np
 from scipy import ndimage
 
 from funcgrad.core.batch import loop
-from funcgrad.core.level import concrete
+from funcgrad.core.level import any_of
 from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import dtype_of, shape_of, zero_wins
 from funcgrad.rules.spelling import as_arrays
@@ -147,7 +147,7 @@ def _slope(image: Any, coordinates: Any, axis: int, linear: bool, mode: str, alo
         return sample.bind(image, coordinates, linear=linear, mode=mode, cval=0.0, along=sides)
 
     ahead = on_side(1)
-    if not np.any(np.equal(concrete(coordinates), np.floor(concrete(coordinates)))):
+    if not any_of(np.equal(coordinates, np.floor(coordinates))):
         return ahead
     on_grid = np.equal(coordinates[axis], np.floor(coordinates[axis]))
     return np.where(on_grid, _near_zero(on_side(-1), ahead), ahead)

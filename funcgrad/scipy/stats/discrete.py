@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from funcgrad.core.level import concrete
+from funcgrad.core.level import looked_at
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.scipy.stats._base import Discrete
 from funcgrad.scipy.stats._wrapped import selected
@@ -245,7 +245,7 @@ class _Poisson(Discrete):
         # out is below 1e-13 there.
         large = np.greater(mu, _MANY)
         few = selected(large, 1.0, mu)
-        most = min(_MANY, float(np.max(concrete(mu), initial=0.0)))
+        most = min(_MANY, float(np.max(looked_at(mu, "the number of terms"), initial=0.0)))
         k = np.arange(math.ceil(most + 12 * math.sqrt(most)) + 40, dtype=dtype_of(mu))
         k = np.reshape(k, (-1,) + (1,) * len(shape_of(mu)))
         exact = np.sum(special.entr(np.exp(self._log_density(k, few))), axis=0)

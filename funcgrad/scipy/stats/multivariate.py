@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from scipy import special, stats
 
-from funcgrad.core.level import concrete, detached
+from funcgrad.core.level import any_of, concrete, detached
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.rules.spelling import array_of
-from funcgrad.scipy.stats._wrapped import Frozen, Wrapped, floats, none_of, selected
+from funcgrad.scipy.stats._wrapped import Frozen, Wrapped, floats, selected
 from funcgrad.scipy.stats.continuous import LOG_2PI
 
 __all__ = ["dirichlet", "multinomial", "multivariate_normal"]
@@ -191,7 +191,7 @@ def _symmetric(cov: Any) -> Any:
     plain = detached(cov)
     below = np.tril(plain, -1)
     lacking = np.tril(plain) + np.swapaxes(below, -1, -2) - detached(part)
-    return part if none_of(np.not_equal(concrete(lacking), 0)) else part + lacking
+    return part if not any_of(np.not_equal(lacking, 0)) else part + lacking
 
 
 # Eigenvalues below this part of the largest one count as 0, as in SciPy.

@@ -8,8 +8,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import funcgrad as fg
-from funcgrad.rules.nn import lowering, winograd
-from funcgrad.rules.nn.convolution import conv, conv_input, conv_kernel
+from funcgrad.rules.nn import layout, lowering, tiles, winograd
+from funcgrad.rules.nn.convolution import conv, conv_input, conv_kernel, in_order
 from funcgrad.rules.nn.scratch import scratch
 
 PLAIN = {"stride": (1, 1), "padding": ((0, 0), (0, 0)), "dilation": (1, 1), "groups": 1}
@@ -118,26 +118,50 @@ def test_third_derivative_is_that_of_the_polynomial():
 
 # Winograd's products
 
-# Odd and even numbers of rows, the other axis strided and dilated, groups.
-FAST = [
-    ((64, 32, 9, 12), (32, 32, 3, 3), PLAIN),
-    ((80, 32, 12, 13), (64, 16, 3, 2), {**PLAIN, "stride": (1, 2), "groups": 2}),
-    ((64, 32, 8, 12), (32, 32, 3, 3), {**PLAIN, "padding": ((1, 2), (2, 0)), "dilation": (1, 2)}),
-]
+# Along one axis: odd and even numbers of rows, the other axis strided and dilated, groups.
+FAST = {
+    "plain": ((64, 16, 9, 12), (32, 16, 3, 3), PLAIN),
+    "groups": ((80, 32, 12, 13), (64, 16, 3, 2), {**PLAIN, "stride": (1, 2), "groups": 2}),
+    "padded": (
+        (64, 32, 8, 12),
+        (32, 32, 3, 3),
+        {**PLAIN, "padding": ((1, 2), (2, 0)), "dilation": (1, 2)},
+    ),
+}
+# Along both: each of the axes odd and even, groups.
+SQUARE = {
+    "even": ((48, 32, 12, 14), (32, 32, 3, 3), PLAIN),
+    "odd": ((48, 40, 13, 15), (32, 40, 3, 3), PLAIN),
+    "mixed": ((32, 32, 14, 15), (48, 32, 3, 3), {**PLAIN, "padding": ((1, 1), (2, 0))}),
+    "two groups": ((48, 64, 12, 11), (64, 32, 3, 3), {**PLAIN, "groups": 2}),
+}
 
 
-@pytest.fixture(params=FAST, ids=["plain", "groups", "padded"])
-def fast_case(request):
-    images, weights, params = request.param
+def fast_arrays(images, weights, params):
     rng = np.random.default_rng(0)
     x, w = (rng.normal(size=shape).astype(np.float32) for shape in (images, weights))
     y = rng.normal(size=conv(x, w, **params).shape).astype(np.float32)
     return [x, w, y], params
 
 
+@pytest.fixture(params=FAST | SQUARE)
+def fast_case(request):
+    return fast_arrays(*(FAST | SQUARE)[request.param])
+
+
+@pytest.fixture(params=FAST)
+def row_case(request):
+    return fast_arrays(*FAST[request.param])
+
+
+@pytest.fixture(params=SQUARE)
+def square_case(request):
+    return fast_arrays(*SQUARE[request.param])
+
+
 @pytest.mark.parametrize("elements", [1 << 14, 1 << 30])
-def test_winograds_products_are_as_exact_as_a_sum(monkeypatch, fast_case, elements):
-    arrays, params = fast_case
+def test_winograds_products_are_as_exact_as_a_sum(monkeypatch, row_case, elements):
+    arrays, params = row_case
     monkeypatch.setattr(winograd, "_COLUMNS", elements)
     monkeypatch.setattr(lowering, "_gathers", lambda *args: False)
     wide = three(*(a.astype(np.float64) for a in arrays), params)
@@ -148,6 +172,41 @@ def test_winograds_products_are_as_exact_as_a_sum(monkeypatch, fast_case, elemen
         assert got.dtype == np.float32
         assert_allclose(got, expected, rtol=0, atol=2e-6 * np.max(np.abs(expected)))
     assert used == [True] * 3
+
+
+# Pieces of one row of tiles and a few examples; everything in one piece.
+@pytest.mark.parametrize("elements", [1 << 14, 1 << 30])
+def test_products_along_both_axes_are_as_exact_as_a_sum(monkeypatch, square_case, elements):
+    arrays, params = square_case
+    monkeypatch.setattr(tiles, "_PIECE", elements)
+    wide = three(*(a.astype(np.float64) for a in arrays), params)
+    used = []
+    decide = tiles.is_worth_it
+    monkeypatch.setattr(tiles, "is_worth_it", lambda *a: used.append(decide(*a)) or used[-1])
+    for got, expected in zip(three(*arrays, params), wide, strict=True):
+        assert got.dtype == np.float32
+        assert_allclose(got, expected, rtol=0, atol=2e-6 * np.max(np.abs(expected)))
+    assert used
+    assert all(used)
+
+
+def test_second_derivatives_along_both_axes_agree_with_differences(square_case):
+    (x, w, _), params = square_case
+
+    def loss(x, w):
+        return np.sum(conv(x, w, **params) ** 2)
+
+    # The slope in w of the squared gradient in x: a polynomial of degree 4 along a direction, so
+    # that its differences, in float64, are exact at a wide step.
+    def squared(x, w):
+        return np.sum(fg.grad(loss)(x, w) ** 2)
+
+    direction = np.random.default_rng(1).normal(size=w.shape)
+    wide_x, wide_w = x.astype(np.float64), w.astype(np.float64)
+    values = [squared(wide_x, wide_w + h * direction) for h in (-2, -1, 1, 2)]
+    expected = (values[0] - 8 * values[1] + 8 * values[2] - values[3]) / 12
+    got = np.sum(fg.grad(squared, argnums=1)(x, w) * direction)
+    assert_allclose(got, expected, rtol=2e-4)
 
 
 def test_infinities_and_nan_stay_where_they_belong(fast_case):
@@ -168,6 +227,20 @@ def test_float64_is_never_computed_by_winograd():
     size, ones = (64, 64), (1, 1)
     assert winograd.is_worth_it(np.dtype(np.float32), 64, shape, size, ones, ones)
     assert not winograd.is_worth_it(np.dtype(np.float64), 64, shape, size, ones, ones)
+    assert tiles.is_worth_it(np.dtype(np.float32), 64, shape, size, ones, ones)
+    assert not tiles.is_worth_it(np.dtype(np.float64), 64, shape, size, ones, ones)
+
+
+@pytest.mark.parametrize("shape", [(1, 64, 64, 3, 2), (1, 8, 64, 3, 3), (1, 64, 64, 3, 3, 3)])
+def test_products_along_both_axes_are_for_many_channels_and_squares(shape):
+    ones = (1,) * (len(shape) - 3)
+    assert not tiles.is_worth_it(np.dtype(np.float32), 64, shape, (64,) * len(ones), ones, ones)
+
+
+@pytest.mark.parametrize("name", ["stride", "dilation"])
+def test_products_along_both_axes_are_for_neighbours(name):
+    steps = {"stride": (1, 1), "dilation": (1, 1)} | {name: (1, 2)}
+    assert not tiles.is_worth_it(np.dtype(np.float32), 64, (1, 64, 64, 3, 3), (64, 64), **steps)
 
 
 # Dtypes, layout, memory
@@ -210,6 +283,49 @@ def test_layers_in_a_row_change_the_layout_once():
     x, w = np.ones((4, 2, 6, 6)), np.ones((2, 2, 3, 3))
     out = np.maximum(conv(x, w, **PLAIN), 0)
     assert np.moveaxis(out, 0, -1).flags.c_contiguous
+
+
+@pytest.mark.parametrize("shape", [(64, 32, 14, 14), (64, 16, 14, 14)], ids=["tiles", "rows"])
+def test_images_are_laid_out_once_for_value_and_gradient(monkeypatch, shape):
+    moved = []
+
+    def counted(target, source):
+        if source.strides[-1] > source.itemsize:
+            moved.append(source.shape)
+        copy(target, source)
+
+    copy = layout.copy
+    monkeypatch.setattr(layout, "copy", counted)
+    x, w = np.ones(shape, np.float32), np.ones((32, shape[1], 3, 3), np.float32)
+
+    def loss(x, w):
+        return np.sum(fg.nn.functional.conv2d(x, w, padding=1))
+
+    fg.grad(loss, argnums=(0, 1))(x, w)
+    assert len(moved) == 1
+
+
+def test_gradients_are_no_views(fast_case):
+    # A view would be copied when it is returned to the user.
+    (x, w, y), params = fast_case
+    assert conv(x, w, **params).base is None
+    assert conv_input(y, w, size=x.shape[2:], **params).base is None
+
+
+@pytest.mark.parametrize("order", [(1, 2, 3, 0), (2, 3, 0, 1)])
+def test_in_order_moves_the_axes_in_memory(order):
+    x = np.random.default_rng(0).normal(size=(40, 24, 9, 8))
+    out = in_order(x, axes=order)
+    assert_array_equal(out, x)
+    assert np.transpose(out, order).flags.c_contiguous
+    assert out.base is None
+    assert in_order(out, axes=order) is out
+
+
+def test_in_order_copies_what_was_turned_around():
+    x = np.random.default_rng(0).normal(size=(40, 24, 9, 8))[::-1, ::-1, :, ::-1]
+    for order in ((1, 2, 3, 0), (2, 3, 0, 1), (1, 3, 2, 0)):
+        assert_array_equal(in_order(x, axes=order), x)
 
 
 def test_result_is_its_own_memory():

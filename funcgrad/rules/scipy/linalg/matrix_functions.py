@@ -17,7 +17,7 @@ import numpy as np
 import scipy.linalg
 
 from funcgrad.core.batch import align, broadcasting, by_loop
-from funcgrad.core.level import concrete
+from funcgrad.core.level import looked_at
 from funcgrad.core.primitive import Primitive, Sample, primitive
 from funcgrad.core.zero import shape_of
 from funcgrad.rules.linalg.stacks import transposed
@@ -242,6 +242,12 @@ logm = adopt(scipy.linalg.logm, "A", summary="Principal logarithm of a matrix.")
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
+def _is_far(a: Any, eye: Any) -> bool:
+    """Tell whether a matrix, or one of a stack, is not yet near to 1."""
+    far = np.greater(np.sum(np.abs(a - eye), axis=-2), 0.25)
+    return bool(np.any(looked_at(np.any(far), "the number of roots that are taken")))
+
+
 def logarithm_frechet(a: Any, e: Any) -> Any:
     """Return the Frechet derivative of `logm` at `a` in the direction `e`.
 
@@ -250,7 +256,7 @@ def logarithm_frechet(a: Any, e: Any) -> Any:
     estimating the condition number", 2013, with roots one by one.
     """
     eye, scale = np.eye(shape_of(a)[-1]), 1.0
-    while np.any(np.sum(np.abs(concrete(a) - eye), axis=-2) > 0.25) and scale < 2.0**60:
+    while _is_far(a, eye) and scale < 2.0**60:
         a = sqrtm.bind(a)
         e = sylvester(a, a, e)
         scale *= 2

@@ -1,0 +1,154 @@
+"""`prefetch`: a thread that makes the next items while the last one is being used.
+
+The one idea: the thread walks along the pipeline before it and puts each item into a `Channel` of
+bounded size, together with the place after it. So the place of the walk outside is that of the last
+item that was taken, and what lies in the channel is simply made again when a pass is resumed.
+
+The thread knows the channel, and not the iterator outside. When that is closed or forgotten, the
+channel is closed, at which the thread ends.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+import weakref
+from collections import deque
+from typing import Any
+
+from typing_extensions import override
+
+from funcgrad.data.stages import DataIterator, Place, Stage, fields_of
+
+__all__ = ["Prefetched"]
+
+_END = object()
+
+
+class Prefetched(Stage):
+    """The items of another stage, made ahead in a thread."""
+
+    def __init__(self, source: Stage, count: int) -> None:
+        self.length = source.length
+        self.is_random = source.is_random
+        self._source = source
+        self._count = count
+
+    @override
+    def start(self, epoch: int, place: Place | None) -> DataIterator:
+        inner = None if place is None else fields_of(place, ("source",))[0]
+        return PrefetchWalk(self._source.start(epoch, inner), self._count)
+
+
+class Channel:
+    """A queue of bounded size between two threads, which can be closed from either side."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._entries: deque[Any] = deque()
+        self._closed = False
+        # Of an RLock: the garbage collector may close a channel within any of its methods.
+        self._changed = threading.Condition(threading.RLock())
+
+    def put(self, entry: Any) -> bool:
+        """Wait for room and add an entry; return whether more are wanted."""
+        with self._changed:
+            while len(self._entries) >= self._size and not self._closed:
+                self._changed.wait()
+            if self._closed:
+                return False
+            self._entries.append(entry)
+            self._changed.notify_all()
+            return True
+
+    def get(self) -> Any:
+        """Wait for an entry and remove it; None if the channel is closed."""
+        with self._changed:
+            while not self._entries and not self._closed:
+                self._changed.wait()
+            if self._closed:
+                return None
+            entry = self._entries.popleft()
+            self._changed.notify_all()
+            return entry
+
+    def close(self) -> None:
+        """Wake up both sides, and let go of what has not been taken."""
+        with self._changed:
+            self._closed = True
+            self._entries.clear()
+            self._changed.notify_all()
+
+
+def _produce(source: DataIterator, channel: Channel) -> None:
+    """Walk along `source` until it ends, or nobody wants more of it."""
+    try:
+        for item in source:
+            if not channel.put((item, source.place(), None)):
+                break
+            del item
+        else:
+            channel.put((_END, source.place(), None))
+    except BaseException as error:
+        channel.put((_END, None, error))
+    finally:
+        source.close()
+
+
+class PrefetchWalk(DataIterator):
+    """The side of the channel that items are taken from."""
+
+    def __init__(self, source: DataIterator, size: int) -> None:
+        self._source: DataIterator | None = source
+        self._size = size
+        self._place = source.place()
+        self._channel: Channel | None = None
+        self._thread: threading.Thread | None = None
+
+    def __next__(self) -> Any:
+        if self._source is not None:
+            self._begin(self._source)
+        entry = None if self._channel is None else self._channel.get()
+        if entry is None:
+            raise StopIteration
+        item, place, error = entry
+        if error is not None:  # with its own traceback, which shows where in the thread it was
+            self._finish()
+            raise error
+        self._place = place
+        if item is _END:
+            self._finish()
+            raise StopIteration
+        return item
+
+    def _begin(self, source: DataIterator) -> None:
+        self._source = None
+        channel = self._channel = Channel(self._size)
+        # As in the thread that asks: NumPy's errstate and the modes of fg.debug are in the context.
+        self._thread = threading.Thread(
+            target=contextvars.copy_context().run,
+            args=(_produce, source, channel),
+            name="funcgrad-prefetch",
+            daemon=True,
+        )
+        self._closing = weakref.finalize(self, channel.close)
+        self._thread.start()
+
+    def _finish(self) -> None:
+        """Let the thread end, and wait for it."""
+        if self._thread is not None:
+            self._closing()
+            if self._thread is not threading.current_thread():
+                self._thread.join()
+            self._thread = self._channel = None
+
+    @override
+    def place(self) -> dict[str, Any]:
+        return {"source": self._place}
+
+    @override
+    def close(self) -> None:
+        if self._source is not None:
+            self._source.close()
+            self._source = None
+        self._finish()

@@ -1,0 +1,1 @@
+"""Programs: a run of a function as a list of equations, to read, to evaluate and to compile."""

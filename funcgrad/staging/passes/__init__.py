@@ -1,0 +1,1 @@
+"""Passes: functions that take a program and return a better one that does the same."""
