@@ -14,18 +14,14 @@ from funcgrad.optim.base import (
     Params,
     ScalarOrSchedule,
     Updates,
-    as_hyperparameter,
     check_state,
-    like_leaf,
-    matched,
-    wrong_shape,
-    zeros_for,
 )
 from funcgrad.optim.combining import chain
 from funcgrad.optim.decay import add_decayed_weights
+from funcgrad.optim.leaves import as_hyperparameter, like_leaf, matched, wrong_shape, zeros_for
 from funcgrad.optim.scaling import scale_by_learning_rate
 
-__all__ = ["ScaleByAdamState", "adam", "adamw", "scale_by_adam"]
+__all__ = ["ScaleByAdamState", "adam", "adamw", "nadam", "nadamw", "scale_by_adam"]
 
 
 class ScaleByAdamState(NamedTuple):
@@ -262,4 +258,87 @@ def adamw(
         scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov),
         add_decayed_weights(weight_decay, mask),
         scale_by_learning_rate(learning_rate),
+    )
+
+
+def nadam(
+    learning_rate: ScalarOrSchedule,
+    b1: Any = 0.9,
+    b2: Any = 0.999,
+    eps: Any = 1e-8,
+    eps_root: Any = 0.0,
+    mu_dtype: Any = None,
+    *,
+    nesterov: bool = True,
+) -> GradientTransformationExtraArgs:
+    """Make an Adam optimizer with Nesterov's momentum [1]_.
+
+    Parameters
+    ----------
+    learning_rate : float or callable
+        A number, or a schedule.
+    b1, b2, eps, eps_root, mu_dtype, nesterov
+        As for `scale_by_adam`.
+
+    Returns
+    -------
+    GradientTransformationExtraArgs
+        The optimizer.
+
+    References
+    ----------
+    .. [1] T. Dozat, "Incorporating Nesterov momentum into Adam", ICLR workshop 2016.
+
+    Examples
+    --------
+    >>> optimizer = nadam(0.1)
+    >>> updates, state = optimizer.update({"w": 4.0}, optimizer.init({"w": 1.0}))
+    >>> round(updates["w"], 4)
+    -0.1474
+    """
+    return adam(learning_rate, b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov)
+
+
+def nadamw(
+    learning_rate: ScalarOrSchedule,
+    b1: Any = 0.9,
+    b2: Any = 0.999,
+    eps: Any = 1e-8,
+    eps_root: Any = 0.0,
+    mu_dtype: Any = None,
+    weight_decay: ScalarOrSchedule = 1e-4,
+    mask: Any = None,
+    *,
+    nesterov: bool = True,
+) -> GradientTransformationExtraArgs:
+    """Make an Adam optimizer with Nesterov's momentum [1]_ and decoupled weight decay [2]_.
+
+    Parameters
+    ----------
+    learning_rate : float or callable
+        A number, or a schedule.
+    b1, b2, eps, eps_root, mu_dtype, nesterov
+        As for `scale_by_adam`.
+    weight_decay, mask
+        As for `add_decayed_weights`. The learning rate multiplies the decay too.
+
+    Returns
+    -------
+    GradientTransformationExtraArgs
+        The optimizer. Its `update` needs the parameters.
+
+    References
+    ----------
+    .. [1] T. Dozat, "Incorporating Nesterov momentum into Adam", ICLR workshop 2016.
+    .. [2] I. Loshchilov and F. Hutter, "Decoupled weight decay regularization", ICLR 2019.
+
+    Examples
+    --------
+    >>> optimizer = nadamw(0.1, weight_decay=0.5)
+    >>> params = {"w": 2.0}
+    >>> optimizer.update({"w": 0.0}, optimizer.init(params), params)[0]
+    {'w': -0.1}
+    """
+    return adamw(
+        learning_rate, b1, b2, eps, eps_root, mu_dtype, weight_decay, mask, nesterov=nesterov
     )

@@ -1,10 +1,9 @@
-"""Putting transformations together: one after another, and on a part of the parameters."""
+"""Putting transformations together, one after another."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
-from funcgrad import tree
 from funcgrad.errors import ArgumentError, user_line
 from funcgrad.optim.base import (
     GradientTransformation,
@@ -12,13 +11,12 @@ from funcgrad.optim.base import (
     OptState,
     Params,
     Updates,
-    check_fit,
-    check_state,
     check_transformation,
     with_extra_args_support,
 )
+from funcgrad.optim.leaves import check_fit
 
-__all__ = ["MaskedNode", "MaskedState", "chain", "masked"]
+__all__ = ["chain", "named_chain"]
 
 
 def chain(*args: GradientTransformation) -> GradientTransformationExtraArgs:
@@ -42,7 +40,7 @@ def chain(*args: GradientTransformation) -> GradientTransformationExtraArgs:
     Examples
     --------
     >>> import funcgrad as fg
-    >>> optimizer = chain(fg.optim.clip(1.0), fg.optim.scale_by_learning_rate(0.1))
+    >>> optimizer = chain(fg.optim.clip(1.0), fg.optim.scale(-0.1))
     >>> optimizer.update({"w": 3.0}, optimizer.init({"w": 1.0}))
     ({'w': -0.1}, (EmptyState(), EmptyState()))
     """
@@ -73,81 +71,61 @@ def chain(*args: GradientTransformation) -> GradientTransformationExtraArgs:
     return GradientTransformationExtraArgs(init, update)
 
 
-class MaskedNode(NamedTuple):
-    """Stands for what a mask left out: a node without leaves."""
-
-
-class MaskedState(NamedTuple):
-    """The state of the transformation that is applied where a mask is true."""
-
-    inner_state: OptState
-
-
-def masked(inner: GradientTransformation, mask: Any) -> GradientTransformationExtraArgs:
-    """Apply a transformation to a part of the parameters; the rest passes unchanged.
+def named_chain(
+    *args: tuple[str, GradientTransformation],
+) -> GradientTransformationExtraArgs:
+    """Make a transformation that applies several in turn, each with a name.
 
     Parameters
     ----------
-    inner : GradientTransformation
-        What to apply.
-    mask : pytree of bool, or callable
-        Like the parameters, or with one bool for a whole subtree. A callable makes it of a tree
-        like the parameters.
+    *args : tuple of str and GradientTransformation
+        In the order in which they see the gradients.
 
     Returns
     -------
     GradientTransformationExtraArgs
-        Its state holds that of `inner`, of the chosen part.
+        Its state is a dict of theirs, by name.
 
     Raises
     ------
     ArgumentError
-        `inner` is no transformation.
-    TreeMismatchError
-        From `init` and `update`: the mask does not fit.
+        Two have the same name, or one is no transformation.
 
     Examples
     --------
     >>> import funcgrad as fg
-    >>> optimizer = masked(fg.optim.scale(-0.1), {"w": True, "b": False})
-    >>> gradients = {"w": 1.0, "b": 1.0}
-    >>> optimizer.update(gradients, optimizer.init(gradients))[0]
-    {'w': -0.1, 'b': 1.0}
+    >>> optimizer = named_chain(("clip", fg.optim.clip(1.0)), ("scale", fg.optim.scale(-0.1)))
+    >>> optimizer.update({"w": 3.0}, optimizer.init({"w": 1.0}))
+    ({'w': -0.1}, {'clip': EmptyState(), 'scale': EmptyState()})
     """
-    check_transformation(inner, "masked", "argument 0")
-    inner = with_extra_args_support(inner)
-
-    def choices(like: Any) -> tuple[list[Any], tree.TreeDef]:
-        return tree.flatten(mask(like) if callable(mask) else mask)
-
-    def chosen(marks: list[Any], treedef: tree.TreeDef, whole: Any, name: str) -> tuple[Any, Any]:
-        parts = tree.check_match(
-            treedef,
-            whole,
-            what=f"the mask does not fit {name}",
-            where="the mask",
-            against=name,
-            prefix=True,
-            blame="expected",
+    names = [name for name, _ in args]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ArgumentError(
+            f"named_chain needs different names, got {twice!r} twice",
+            where=user_line(),
+            fix="give each part a name of its own",
         )
-        kept = [part if mark else MaskedNode() for mark, part in zip(marks, parts, strict=True)]
-        return tree.unflatten(treedef, kept), parts
+    for i, (_, part) in enumerate(args):
+        check_transformation(part, "named_chain", f"argument {i}")
+    parts = {name: with_extra_args_support(part) for name, part in args}
 
-    def init(params: Params) -> MaskedState:
-        part, _ = chosen(*choices(params), params, "the parameters")
-        return MaskedState(inner.init(part))
+    def init(params: Params) -> OptState:
+        return {name: part.init(params) for name, part in parts.items()}
 
     def update(
         updates: Updates, state: OptState, params: Params | None = None, **extra_args: Any
     ) -> tuple[Updates, OptState]:
-        state = check_state(state, MaskedState, "masked")
-        marks, treedef = choices(updates)
-        part, olds = chosen(marks, treedef, updates, "the gradients")
-        if params is not None:
-            params, _ = chosen(marks, treedef, params, "the parameters")
-        part, inner_state = inner.update(part, state.inner_state, params, **extra_args)
-        news = treedef.flatten_up_to(part)
-        merged = [new if mark else old for mark, new, old in zip(marks, news, olds, strict=True)]
-        return tree.unflatten(treedef, merged), MaskedState(inner_state)
+        if not isinstance(state, dict) or set(state) != set(names):
+            raise ArgumentError(
+                f"a named_chain of {', '.join(names)} needs a state of these parts",
+                where=user_line(),
+                fix="make the state with its own init: state = optimizer.init(params)",
+            )
+        check_fit(updates, params)
+        states = {}
+        for name, part in parts.items():
+            updates, states[name] = part.update(updates, state[name], params, **extra_args)
+        return updates, states
 
     return GradientTransformationExtraArgs(init, update)

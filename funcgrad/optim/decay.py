@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from funcgrad import tree
 from funcgrad.optim.base import (
     EmptyState,
     GradientTransformation,
@@ -14,17 +13,13 @@ from funcgrad.optim.base import (
     Params,
     ScalarOrSchedule,
     Updates,
-    as_hyperparameter,
     check_state,
-    like_leaf,
-    matched,
     missing_params,
-    rate_at,
-    wrong_shape,
 )
-from funcgrad.optim.combining import masked
+from funcgrad.optim.leaves import as_hyperparameter, is_complex, map_with_params, rate_at
+from funcgrad.optim.masking import masked
 
-__all__ = ["WeightDecaySchedule", "add_decayed_weights"]
+__all__ = ["WeightDecaySchedule", "add_decayed_weights", "decay_of_steps"]
 
 
 class WeightDecaySchedule(NamedTuple):
@@ -66,6 +61,16 @@ def add_decayed_weights(
     >>> optimizer.update({"w": 1.0}, optimizer.init({"w": 4.0}), {"w": 4.0})
     ({'w': 3.0}, EmptyState())
     """
+    made = _decaying(weight_decay, conjugated=True)
+    return made if mask is None else masked(made, mask)
+
+
+def decay_of_steps(weight_decay: ScalarOrSchedule) -> GradientTransformation:
+    """Do the same to what is a step already, behind `scale_by_learning_rate`."""
+    return _decaying(weight_decay, conjugated=False)
+
+
+def _decaying(weight_decay: ScalarOrSchedule, conjugated: bool) -> GradientTransformation:
     fixed = None if callable(weight_decay) else as_hyperparameter(weight_decay, "weight_decay")
 
     def init(params: Params) -> OptState:
@@ -83,28 +88,15 @@ def add_decayed_weights(
             state = WeightDecaySchedule(count + 1)
         if type(factor) in (int, float) and factor == 0:
             return updates, state
-        return _decayed(updates, params, factor), state
+        return _decayed(updates, params, factor, conjugated), state
 
-    made = GradientTransformation(init, update)
-    return made if mask is None else masked(made, mask)
+    return GradientTransformation(init, update)
 
 
-def _decayed(updates: Updates, params: Params, factor: Any) -> Updates:
-    leaves, weights, treedef = matched(
-        updates,
-        params,
-        "the gradients do not fit the parameters",
-        "the gradients",
-        "the parameters",
-    )
-    news: list[Any] = []
-    for leaf, weight in zip(leaves, weights, strict=True):
-        if leaf is None:
-            news.append(None)
-            continue
-        if getattr(leaf, "shape", ()) != getattr(weight, "shape", ()):
-            wrong_shape(updates, params, "the parameter")
-        if np.iscomplexobj(weight):
+def _decayed(updates: Updates, params: Params, factor: Any, conjugated: bool) -> Updates:
+    def decayed(leaf: Any, weight: Any) -> Any:
+        if conjugated and is_complex(weight):
             weight = np.conjugate(weight)  # as in the gradient of abs(weight) ** 2
-        news.append(like_leaf(leaf + factor * weight, leaf))
-    return tree.unflatten(treedef, news)
+        return leaf + factor * weight
+
+    return map_with_params(decayed, updates, params)

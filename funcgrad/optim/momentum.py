@@ -1,4 +1,4 @@
-"""Gradient descent, plain and with momentum."""
+"""Gradient descent, plain and with momentum; sums and means of gradients."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from funcgrad import tree
 from funcgrad.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,
@@ -14,18 +13,15 @@ from funcgrad.optim.base import (
     Params,
     ScalarOrSchedule,
     Updates,
-    as_hyperparameter,
     check_state,
     identity,
-    like_leaf,
-    matched,
-    wrong_shape,
-    zeros_for,
 )
 from funcgrad.optim.combining import chain
+from funcgrad.optim.leaves import as_hyperparameter, each_leaf, zeros_for
+from funcgrad.optim.moments import mean
 from funcgrad.optim.scaling import scale_by_learning_rate
 
-__all__ = ["TraceState", "sgd", "trace"]
+__all__ = ["EmaState", "TraceState", "ema", "sgd", "trace"]
 
 
 class TraceState(NamedTuple):
@@ -72,24 +68,68 @@ def trace(
     def init(params: Params) -> TraceState:
         return TraceState(zeros_for(params, dtype))
 
+    def step(g: Any, total: Any) -> tuple[Any, Any]:
+        total = g + decay * total
+        return g + decay * total if nesterov else total, total
+
     def update(
         updates: Updates, state: OptState, params: Params | None = None
     ) -> tuple[Updates, OptState]:
         state = check_state(state, TraceState, "trace")
-        leaves, sums, treedef = matched(updates, state.trace)
-        steps: list[Any] = []
-        news: list[Any] = []
-        for g, old in zip(leaves, sums, strict=True):
-            if g is None:
-                steps.append(None)
-                news.append(old)
-                continue
-            if getattr(g, "shape", ()) != getattr(old, "shape", ()):
-                wrong_shape(updates, state.trace)
-            new = g + decay * old
-            steps.append(like_leaf(g + decay * new if nesterov else new, g))
-            news.append(like_leaf(new, old))
-        return tree.unflatten(treedef, steps), TraceState(tree.unflatten(treedef, news))
+        updates, sums = each_leaf(step, updates, state.trace)
+        return updates, TraceState(sums)
+
+    return GradientTransformation(init, update)
+
+
+class EmaState(NamedTuple):
+    """The number of steps done, and the running means."""
+
+    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody needs here
+    ema: Params
+
+
+def ema(decay: Any, debias: bool = True, accumulator_dtype: Any = None) -> GradientTransformation:
+    """Replace updates by their running means.
+
+    Parameters
+    ----------
+    decay : float
+        What remains of the mean at the next step.
+    debias : bool
+        Make up for the mean having started at zero.
+    accumulator_dtype : dtype, optional
+        To keep the means in; that of the parameters by default.
+
+    Returns
+    -------
+    GradientTransformation
+        Its state is an `EmaState`.
+
+    Examples
+    --------
+    >>> optimizer = ema(0.75)
+    >>> optimizer.update({"w": 4.0}, optimizer.init({"w": 0.0}))
+    ({'w': 4.0}, EmaState(count=1, ema={'w': 1.0}))
+    """
+    decay = as_hyperparameter(decay, "decay")
+
+    def init(params: Params) -> EmaState:
+        return EmaState(0, zeros_for(params, accumulator_dtype))
+
+    def update(
+        updates: Updates, state: OptState, params: Params | None = None
+    ) -> tuple[Updates, OptState]:
+        state = check_state(state, EmaState, "ema")
+        count = state.count + 1
+        divisor = 1 - decay**count if debias else 1
+
+        def step(g: Any, m: Any) -> tuple[Any, Any]:
+            m = mean(g, m, decay)
+            return m / divisor, m
+
+        updates, means = each_leaf(step, updates, state.ema)
+        return updates, EmaState(count, means)
 
     return GradientTransformation(init, update)
 

@@ -13,15 +13,21 @@ from funcgrad.optim.base import (
     ScalarOrSchedule,
     Schedule,
     Updates,
-    as_hyperparameter,
     check_state,
     identity,
     init_empty_state,
-    map_updates,
-    rate_at,
 )
+from funcgrad.optim.leaves import as_hyperparameter, is_complex, map_updates, rate_at
 
-__all__ = ["ScaleByScheduleState", "scale", "scale_by_learning_rate", "scale_by_schedule"]
+__all__ = [
+    "ScaleByLearningRateState",
+    "ScaleByScheduleState",
+    "descend",
+    "scale",
+    "scale_by_learning_rate",
+    "scale_by_rate",
+    "scale_by_schedule",
+]
 
 
 def scale(step_size: Any) -> GradientTransformation:
@@ -43,37 +49,50 @@ def scale(step_size: Any) -> GradientTransformation:
     >>> optimizer.update({"w": 2.0}, optimizer.init({"w": 1.0}))
     ({'w': -0.2}, EmptyState())
     """
-    return _scaled(as_hyperparameter(step_size, "step_size"), conjugated=False)
+    factor = as_hyperparameter(step_size, "step_size")
+
+    def update(
+        updates: Updates, state: OptState, params: Params | None = None
+    ) -> tuple[Updates, OptState]:
+        return _times(factor, updates, conjugated=False), state
+
+    return GradientTransformation(init_empty_state, update)
+
+
+def descend() -> GradientTransformation:
+    """Make the last part of an optimizer whose step sizes are done: against the gradient."""
+
+    def update(
+        updates: Updates, state: OptState, params: Params | None = None
+    ) -> tuple[Updates, OptState]:
+        return _times(-1.0, updates, conjugated=True), state
+
+    return GradientTransformation(init_empty_state, update)
 
 
 def _times(factor: Any, updates: Updates, conjugated: bool) -> Updates:
     if not conjugated:
         return map_updates(lambda leaf: factor * leaf, updates)
-
-    def descend(leaf: Any) -> Any:
-        if type(leaf) is complex or getattr(leaf, "dtype", _FLOAT).kind == "c":
-            leaf = np.conjugate(leaf)
-        return factor * leaf
-
-    return map_updates(descend, updates)
-
-
-_FLOAT = np.dtype(np.float64)
-
-
-def _scaled(factor: Any, *, conjugated: bool) -> GradientTransformation:
-    def update(
-        updates: Updates, state: OptState, params: Params | None = None
-    ) -> tuple[Updates, OptState]:
-        return _times(factor, updates, conjugated), state
-
-    return GradientTransformation(init_empty_state, update)
+    return map_updates(
+        lambda leaf: factor * (np.conjugate(leaf) if is_complex(leaf) else leaf), updates
+    )
 
 
 class ScaleByScheduleState(NamedTuple):
     """The number of steps done."""
 
     count: int  # type: ignore[assignment]  # hides tuple.count, which nobody needs here
+
+
+class ScaleByLearningRateState(NamedTuple):
+    """The number of steps done, and the learning rate of the last of them.
+
+    Before the first step it is the rate that this will have. Nothing is read from here: to change
+    a rate by hand, see `inject_hyperparams`.
+    """
+
+    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody needs here
+    learning_rate: Any
 
 
 def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformation:
@@ -96,10 +115,7 @@ def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformation:
     >>> optimizer.update({"w": 2.0}, state)
     ({'w': -0.1}, ScaleByScheduleState(count=2))
     """
-    return _scheduled(step_size_fn, 1, conjugated=False)
 
-
-def _scheduled(schedule: Schedule, sign: int, *, conjugated: bool) -> GradientTransformation:
     def init(params: Params) -> ScaleByScheduleState:
         return ScaleByScheduleState(0)
 
@@ -107,8 +123,8 @@ def _scheduled(schedule: Schedule, sign: int, *, conjugated: bool) -> GradientTr
         updates: Updates, state: OptState, params: Params | None = None
     ) -> tuple[Updates, OptState]:
         count = check_state(state, ScaleByScheduleState, "a schedule").count
-        factor = sign * rate_at(schedule, count)
-        return _times(factor, updates, conjugated), ScaleByScheduleState(count + 1)
+        factor = rate_at(step_size_fn, count)
+        return _times(factor, updates, conjugated=False), ScaleByScheduleState(count + 1)
 
     return GradientTransformation(init, update)
 
@@ -129,7 +145,7 @@ def scale_by_learning_rate(
     Returns
     -------
     GradientTransformation
-        Its state is empty, or a `ScaleByScheduleState`.
+        Its state is a `ScaleByLearningRateState`, empty without a learning rate.
 
     Notes
     -----
@@ -140,11 +156,38 @@ def scale_by_learning_rate(
     --------
     >>> optimizer = scale_by_learning_rate(0.1)
     >>> optimizer.update({"w": 2.0, "z": 1.0 + 1.0j}, optimizer.init({"w": 1.0, "z": 0j}))
-    ({'w': -0.2, 'z': (-0.1+0.1j)}, EmptyState())
+    ({'w': -0.2, 'z': (-0.1+0.1j)}, ScaleByLearningRateState(count=1, learning_rate=0.1))
     """
     if learning_rate is None:
         return identity()
-    sign = -1 if flip_sign else 1
+    return scale_by_rate(learning_rate, -1 if flip_sign else 1, conjugated=True)
+
+
+def scale_by_rate(
+    learning_rate: ScalarOrSchedule, sign: int, *, conjugated: bool
+) -> GradientTransformation:
+    """Make what `scale_by_learning_rate` returns; `conjugated` says whether it descends."""
     if callable(learning_rate):
-        return _scheduled(learning_rate, sign, conjugated=True)
-    return _scaled(sign * as_hyperparameter(learning_rate, "learning_rate"), conjugated=True)
+        schedule = learning_rate
+    else:
+        fixed = _as_rate(as_hyperparameter(learning_rate, "learning_rate"))
+
+        def schedule(count: Any) -> Any:
+            return fixed
+
+    def init(params: Params) -> ScaleByLearningRateState:
+        return ScaleByLearningRateState(0, _as_rate(rate_at(schedule, 0)))
+
+    def update(
+        updates: Updates, state: OptState, params: Params | None = None
+    ) -> tuple[Updates, OptState]:
+        count = check_state(state, ScaleByLearningRateState, "scale_by_learning_rate").count
+        rate = _as_rate(rate_at(schedule, count))
+        new = ScaleByLearningRateState(count + 1, rate)
+        return _times(sign * rate, updates, conjugated=conjugated), new
+
+    return GradientTransformation(init, update)
+
+
+def _as_rate(rate: Any) -> Any:
+    return float(rate) if type(rate) is int else rate

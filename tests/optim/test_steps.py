@@ -240,7 +240,7 @@ def test_adam_state_reads_well():
         repr(state)
         == "ScaleByAdamState(count=0, mu={'w': 0.0, 'act': None}, nu={'w': 0.0, 'act': None})"
     )
-    assert repr(rest) == "EmptyState()"
+    assert repr(rest) == "ScaleByLearningRateState(count=0, learning_rate=0.1)"
 
 
 def test_count_is_a_python_int():
