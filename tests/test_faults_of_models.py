@@ -23,6 +23,39 @@ def test_a9_a10_sgd_neither_transposes_nor_clips():
     np.testing.assert_allclose(updates, [[-0.1, -0.2], [-0.3, -400.0]])
 
 
+def rows(n):
+    return fg.data.Dataset.from_arrays(np.arange(n))
+
+
+def test_a13_a14_every_sample_comes_once_in_batches_and_a_rest():
+    sizes = [len(batch) for batch in rows(100).batch(16)]
+    assert sizes == [16] * 6 + [4]
+    assert [len(batch) for batch in rows(100).batch(16, drop_last=True)] == [16] * 6
+    assert sum(len(batch) for batch in rows(100).batch(10)) == 100
+
+
+def test_a15_batches_have_numbers():
+    np.testing.assert_array_equal(rows(100).batch(10)[3], np.arange(30, 40))
+
+
+def test_r14_batches_are_not_windows():
+    drawn = np.concatenate(list(rows(60_000).shuffle(key()).batch(64)))
+    assert len(np.unique(drawn)) == 60_000
+
+
+def test_c36_decay_of_the_rate_does_not_compound():
+    schedule = fg.optim.inverse_time_schedule(0.01, 1, 0.1)
+    assert schedule(3) == pytest.approx(0.0076923, rel=1e-4)
+
+
+def test_r10_a_warm_restart_is_on_time():
+    schedule = fg.optim.sgdr_schedule(
+        [{"init_value": 0.1, "peak_value": 0.1, "decay_steps": 8, "warmup_steps": 0}] * 2
+    )
+    assert schedule(8) == pytest.approx(0.1)
+    assert schedule(7) < 0.01
+
+
 def test_a16_residuals_do_not_broadcast():
     with pytest.raises(ShapeError):
         L.mse(np.array([[1.0], [2.0]]), np.array([1.0, 2.0]))

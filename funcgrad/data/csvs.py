@@ -111,7 +111,8 @@ def read_csv(
         del lines[0], rows[0]
         if not rows:
             raise _empty(name, "it has no lines but the names of columns")
-    table = Table(name, names, lines, rows, convert or {}, missing)
+    plain = b"_" not in content  # which Python's float takes within numbers
+    table = Table(name, names, lines, rows, convert or {}, missing, plain)
     if columns is None:
         columns = list(range(len(names or rows[0])))
     return table.select(columns, np.dtype(dtype))
@@ -199,12 +200,14 @@ class Table:
         rows: list[list[str]],
         convert: Convert,
         missing: float | None,
+        plain: bool,
     ) -> None:
         self._file = file
         self._names = names
         self._lines = lines
         self._rows = rows
         self._missing = missing
+        self._plain = plain
         self._convert = {self._index(column): how for column, how in convert.items()}
 
     def select(self, columns: Any, dtype: np.dtype[Any]) -> Any:
@@ -248,7 +251,7 @@ class Table:
         fields = [row[index] for row in self._rows]
         how = self._convert.get(index)
         try:
-            if how is None and not any("_" in field for field in fields):
+            if how is None and self._plain:
                 values = list(map(float, fields))
             else:
                 values = [self._value(field, how) for field in fields]

@@ -265,6 +265,12 @@ class Dataset:
         >>> list(Dataset.from_arrays(np.arange(5)).filter(lambda i: i % 2))
         [np.int64(1), np.int64(3)]
         """
+        if not callable(keep):
+            raise ArgumentError(
+                f"filter() needs a function, got {describe(keep)}",
+                where=user_line(),
+                fix="write data.filter(keep)",
+            )
         return _made(Filtered(self._stage, keep))
 
     def shuffle(self, key: random.Key, buffer: int | None = None) -> Dataset:

@@ -123,6 +123,8 @@ class Arrays(Indexed, Reader):
 
     def __init__(self, arrays: Any, use: str) -> None:
         leaves, self._treedef, self.length = rows_of(arrays, use)
+        # The items of a file that is mapped into memory are ordinary arrays.
+        leaves = [np.asarray(leaf) if isinstance(leaf, np.memmap) else leaf for leaf in leaves]
         # `take` copies, also one row, and is a little quicker than indexing.
         self._take = [leaf.take if isinstance(leaf, np.ndarray) else None for leaf in leaves]
         self._leaves = leaves

@@ -53,8 +53,12 @@ def decode_png(content: bytes) -> NDArray[np.uint8] | NDArray[np.uint16]:
         raise ValueError(f"its header says {width} x {height}, type {color}, depth {depth}")
     line = (width * channels * depth + 7) // 8
     wanted = height * (1 + line)
-    # No more is unpacked than the picture has, whatever a stranger has packed.
-    unpacked = zlib.decompressobj().decompress(b"".join(packed), wanted)
+    # No more is unpacked than the picture has, whatever a stranger has packed; and no header is
+    # believed that says more than zlib can pack into what is there, a thousandth of it.
+    content = b"".join(packed)
+    if wanted > 1100 * (len(content) + 1):
+        raise ValueError(f"its header says {width} x {height}, too many for its size")
+    unpacked = zlib.decompressobj().decompress(content, wanted)
     if len(unpacked) != wanted:
         raise ValueError(f"it has {len(unpacked)} bytes of pixels, of {wanted}")
     rows = np.frombuffer(unpacked, np.uint8).reshape(height, 1 + line)

@@ -8,6 +8,7 @@ walk is a small dict of ints, which is all that it takes to go on from there lat
 from __future__ import annotations
 
 import abc
+import operator
 from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self, TypeAlias
@@ -183,13 +184,17 @@ def wrong_place(reason: str) -> ArgumentError:
 
 def check_count(value: Any, name: str, use: str, least: int = 1) -> int:
     """Return `value` as an int that is not below `least`."""
-    if isinstance(value, bool) or not hasattr(value, "__index__") or value < least:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if isinstance(value, bool) or number < least:
         raise ArgumentError(
             f"{use}() got {name}={value!r}",
             where=f"argument {name!r} of {use}() at {user_line()}",
             fix=f"give an int of at least {least}",
         )
-    return int(value)
+    return number
 
 
 def check_key(key: Any, use: str) -> random.Key:

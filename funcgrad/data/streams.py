@@ -328,20 +328,20 @@ class ShuffleWalk(Walk):
         self._items: list[Any] | None = None
 
     def __next__(self) -> Any:
-        if self._items is not None and self._given == len(self._items):
+        while True:
+            if self._items is None:
+                items = list(itertools.islice(self._source, self._size))
+                order = random.permutation(random.fold_in(self._key, self._block), len(items))
+                self._items = [items[i] for i in order.tolist()]
+            if self._given < len(self._items):
+                self._given += 1
+                return self._items[self._given - 1]
+            if len(self._items) < self._size:
+                raise StopIteration
             self._block += 1
             self._given = 0
             self._began = self._source.place()
             self._items = None
-        if self._items is None:
-            items = list(itertools.islice(self._source, self._size))
-            order = random.permutation(random.fold_in(self._key, self._block), len(items))
-            self._items = [items[i] for i in order.tolist()]
-        if self._given >= len(self._items):
-            raise StopIteration
-        item = self._items[self._given]
-        self._given += 1
-        return item
 
     @override
     def place(self) -> dict[str, Any]:

@@ -52,6 +52,7 @@ def test_batches_keep_dtypes_and_memory_maps(tmp_path):
     data = Dataset.from_arrays(np.load(tmp_path / "x.npy", mmap_mode="r")).batch(4)
     batch = next(data.iterate())
     assert batch.dtype == np.float32
+    assert type(batch) is np.ndarray
     assert batch.tolist() == [0.0, 1.0, 2.0, 3.0]
 
 
@@ -343,6 +344,8 @@ def test_filter_that_leaves_nothing_ends_an_endless_repeat():
         (lambda data: data.shuffle(0), r"needs a key.*\n.*\n.*fg.random.key\(0\)"),
         (lambda data: data.map(len, key=7), r"key\(7\)"),
         (lambda data: data.map(None), "needs a function"),
+        (lambda data: data.filter(3), "needs a function"),
+        (lambda data: data.batch(np.array([1, 2])), r"size=array"),
         (lambda data: data.repeat().shuffle(KEY), "no end"),
         (lambda data: data.filter(bool).shuffle(KEY), "size of a buffer"),
         (lambda data: data.iterate(epoch=-1), "epoch=-1"),

@@ -1,6 +1,8 @@
 """The thread of `prefetch`: when it starts, that it ends, and what it hands over."""
 
 import gc
+import subprocess
+import sys
 import threading
 import time
 import traceback
@@ -147,3 +149,15 @@ def test_prefetch_of_nothing_is_no_thread():
     items = numbers(prefetch=0).iterate()
     next(items)
     assert not threads()
+
+
+def test_program_ends_while_a_thread_waits():
+    program = """
+import numpy as np, funcgrad as fg
+items = fg.data.Dataset.from_arrays(np.arange(1000)).batch(2).prefetch(2).iterate()
+next(items)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stderr == ""

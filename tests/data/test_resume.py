@@ -33,7 +33,7 @@ PIPELINES = {
     "prefetched": ARRAYS.shuffle(KEY).batch(4).map(noisy, key=OTHER).prefetch(3),
     "prefetched and repeated": ARRAYS.shuffle(KEY).batch(4).repeat(2).prefetch(2),
     "prefetched twice": ARRAYS.shuffle(KEY).batch(4).prefetch(2).map(noisy, key=OTHER).prefetch(2),
-    "filtered": ARRAYS.shuffle(KEY).filter(odd).batch(3),
+    "filtered": ARRAYS.shuffle(KEY).filter(odd).batch(2),
     "generator": STREAM,
     "generator, all steps": STREAM.map(noisy, key=OTHER)
     .skip(2)
