@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import batching
+import checkpoints
 import convolution
 import eager
 import large
 import primitives
 import small
+import training
 import transforms
 
 if __name__ == "__main__":
@@ -23,9 +25,12 @@ if __name__ == "__main__":
     transforms.jacobians()
     transforms.per_example_gradients()
     transforms.hessians()
+    training.updates()
+    training.epochs()
     convolution.conv2d()
     convolution.max_pool2d()
     primitives.median()
     primitives.repeated_index()
     large.long_chain()
     large.wide_network()
+    checkpoints.archives()

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         implicit_diff,
     )
     from funcgrad.indexed import at
-    from funcgrad.serialize import load, save
+    from funcgrad.serialize import CheckpointManager, load, save
     from funcgrad.staging.record import make_program
     from funcgrad.transforms import checkpoint_policies
     from funcgrad.transforms.batching import vmap
@@ -88,6 +88,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "CheckpointManager",
     "ShapeDtypeStruct",
     "all_gather",
     "all_to_all",
@@ -164,6 +165,7 @@ __all__ = [
 # waits for what their program does not need. Here are the functions, by the module that has them;
 # all other names are modules.
 _FUNCTIONS = {
+    "CheckpointManager": "serialize",
     "ShapeDtypeStruct": "transforms.callback",
     "all_gather": "transforms.exchanges",
     "all_to_all": "transforms.exchanges",

@@ -35,6 +35,10 @@ class _Absent:
 
 _ABSENT = _Absent()
 
+# On what a program that records a branch is specialised.
+_TRUTH = "the truth value"
+_INDEX = "the index of switch"
+
 
 def cond(
     pred: Any,
@@ -103,7 +107,7 @@ def cond(
     taken = truth(pred, "pred of cond must be", origin)
     if taken is True or taken is False:
         return call_branch(1 - taken, (true_fun, false_fun), operands, origin)
-    rows, plain = split(taken)
+    rows, plain = split(taken, _TRUTH)
     return _by_rows(rows, 1 - plain, [true_fun, false_fun], operands, origin)
 
 
@@ -169,9 +173,9 @@ def switch(
         )
     last = len(branches) - 1
     if not is_batched(index):
-        number = operator.index(looked_at(index, "the index of switch"))
+        number = operator.index(looked_at(index, _INDEX))
         return call_branch(min(max(number, 0), last), branches, operands, origin)
-    rows, plain = split(index)
+    rows, plain = split(index, _INDEX)
     return _by_rows(rows, np.clip(plain, 0, last), branches, operands, origin)
 
 
@@ -211,7 +215,7 @@ def truth(value: Any, what: str, origin: Origin, fun: Any = None) -> Any:
             if dtype_of(value).kind in "biufc":
                 return value
         else:
-            plain = looked_at(value, "the truth value")
+            plain = looked_at(value, _TRUTH)
             if isinstance(plain, bool | int | float | complex | np.generic | np.ndarray):
                 return bool(plain)
     raise ArgumentError(

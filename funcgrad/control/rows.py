@@ -21,7 +21,7 @@ import numpy as np
 
 from funcgrad.core import assign
 from funcgrad.core.boxed import Boxed
-from funcgrad.core.level import Trace, TracerBase, concrete, detached, top_trace
+from funcgrad.core.level import Trace, TracerBase, looked_at, top_trace
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.tracer import Tracer, unwrap
 from funcgrad.core.zero import shape_of
@@ -63,7 +63,7 @@ def _unbatch(x: Any, *, trace: Any) -> Any:
 
 
 def _rebatch(x: Any, *, trace: Any) -> Any:
-    return Tracer(trace, unwrap(x), None)
+    return trace.variable(x) if isinstance(trace, RowsTrace) else Tracer(trace, unwrap(x), None)
 
 
 unbatch = _Unbatch(_unbatch, name="unbatch")
@@ -187,9 +187,12 @@ def _inside(leaf: Any, change: Callable[[Any], Any]) -> Any:
     return leaf._rebox(change(leaf._unbox())) if isinstance(leaf, Boxed) else change(leaf)
 
 
-def split(value: Any) -> tuple[Rows, Any]:
-    """Return all the rows of a batched scalar, and its plain values row by row."""
-    plain = concrete(detached(value))
+def split(value: Any, what: str) -> tuple[Rows, Any]:
+    """Return all the rows of a batched scalar, and its plain values row by row.
+
+    `what` says in the notes of a program on what it is specialised.
+    """
+    plain = np.asarray(looked_at(value, what))
     assert plain.ndim == len(batches_of(value))
     return Rows(batches_of(value)), plain.reshape(-1)
 
@@ -218,6 +221,12 @@ class RowsTrace(BatchTrace):
         _stack().pop()
         self._known.clear()
         super().__exit__(*error)
+
+    def variable(self, value: Any) -> Tracer:
+        """Make the tracer for one row of an array with all rows of this trace."""
+        made = super().variable(value)
+        made._alias = None  # the array is no one's but ours
+        return made
 
     def covers(self, base: Trace) -> bool:
         """Tell whether the rows are those of `base`, or some of its."""

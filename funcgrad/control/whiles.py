@@ -28,6 +28,9 @@ __all__ = ["fori_loop", "while_loop"]
 
 _range = range
 
+# On what a program that records a loop is specialised.
+_GO_ON = "which examples go on in a loop"
+
 
 def while_loop(
     cond_fun: Callable[[Any], Any],
@@ -284,7 +287,7 @@ def _repeat(loop: _While, state: list[Any]) -> list[Any]:
 
 
 def _all_go_on(said: Any) -> bool:
-    _, plain = split(said)
+    _, plain = split(said, _GO_ON)
     return plain.size > 0 and bool(plain.all())
 
 
@@ -293,7 +296,7 @@ def _repeat_by_rows(loop: _While, state: list[Any], go_on: Any) -> list[Any]:
 
     `go_on` is what the condition said of `state`, and batched.
     """
-    rows, going = split(go_on)
+    rows, going = split(go_on, _GO_ON)
     functions = loop.functions
     pieces: list[Piece] = []
     active = np.arange(rows.size)
@@ -328,7 +331,7 @@ def _going(said: Any, trace: RowsTrace) -> Any:
         return said
     if batches_of(said) != (trace,):
         return said
-    _, plain = split(said)
+    _, plain = split(said, _GO_ON)
     return True if plain.all() else plain
 
 

@@ -4,13 +4,17 @@ A transform runs Python code, so Python's own `print` and debugger work in it; w
 them plain values, example by example under `vmap`. The modes are context managers and decorators:
 `debug_nans` and `debug_infs` stop at the operation that first made a NaN or an infinity, `strict`
 lets a NaN appear that funcgrad would keep from the gradient, `check_leaks` finds traced values that
-were stored away, and `check_branches` runs the branches that were not chosen.
+were stored away, and `check_branches` runs the branches that were not chosen. `residuals` reports
+the memory that reverse mode keeps, by line.
 """
 
 from funcgrad.debug.modes import check_branches, check_leaks, debug_infs, debug_nans, strict
 from funcgrad.debug.printing import breakpoint, callback, print, value
+from funcgrad.debug.residuals import Kept, Residuals, residuals
 
 __all__ = [
+    "Kept",
+    "Residuals",
     "breakpoint",
     "callback",
     "check_branches",
@@ -18,6 +22,7 @@ __all__ = [
     "debug_infs",
     "debug_nans",
     "print",
+    "residuals",
     "strict",
     "value",
 ]

@@ -13,6 +13,7 @@ import warnings
 from types import CellType, CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
+from funcgrad.core.level import Trace, TracerBase
 from funcgrad.debug.operations import Record
 from funcgrad.errors import TracerLeakWarning, describe, is_ours
 
@@ -24,8 +25,9 @@ _BREADTH = 1000
 # How many values of one transform are searched for, and reported.
 _SEARCHES = 100
 _REPORTS = 5
-# What has many holders and is no place that the user stores anything in.
-_PASSED_OVER = (FrameType, ModuleType, CodeType)
+# What is no place that the user stores anything in: it has many holders, or is a value that is
+# stored away itself, which is reported.
+_PASSED_OVER = (FrameType, ModuleType, CodeType, Trace, TracerBase)
 
 
 def report(record: Record) -> None:

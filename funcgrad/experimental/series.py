@@ -30,7 +30,7 @@ from funcgrad.core.primitive import Primitive
 from funcgrad.core.tracer import Tracer, unwrap
 from funcgrad.core.zero import spread, zero_wins_among
 from funcgrad.transforms.calls import CallingTrace, Leaves, Rules, is_floating
-from funcgrad.transforms.forward import _product, _push, fit_tangent, wrap_outputs
+from funcgrad.transforms.forward import factor_of, fit_tangent, push_through, wrap_outputs
 from funcgrad.transforms.tape import no_rule
 
 __all__ = ["JetTrace", "Series"]
@@ -336,7 +336,7 @@ class JetTrace(CallingTrace):
                 x, y = pair if len(pair) == 2 else (pair[0], None)
                 traced = self._traced(out, made)
                 dots = [
-                    _push(primitive, index, self._slope(part), x, y, traced, pair)
+                    push_through(primitive, index, self._slope(part), x, y, traced, pair)
                     for index, part in enumerate(series)
                     if part is not None
                 ]
@@ -351,7 +351,7 @@ class JetTrace(CallingTrace):
         self, primitive: Elementwise, series: Any, x: Any, y: Any, out: Any, args: Any
     ) -> Series:
         products = [
-            None if part is None else _product(primitive, index, x, y, out, args)
+            None if part is None else factor_of(primitive, index, x, y, out, args)
             for index, part in enumerate(series)
         ]
 

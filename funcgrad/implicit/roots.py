@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad import tree
-from funcgrad.core.level import Origin, concrete, is_batched
+from funcgrad.core.level import Origin, concrete, is_batched, looked_at
 from funcgrad.core.zero import dtype_of
 from funcgrad.errors import ArgumentError, ConvergenceError, describe, user_line
 from funcgrad.implicit.attaching import System, attach
@@ -265,7 +265,7 @@ def _iterate(
         moved = _largest([np.subtract(y, x) for x, y in zip(xs, new, strict=True)])
         done = np.logical_or(done, np.less_equal(moved, tol * (1.0 + size)))
         xs = new
-        if np.all(concrete(done)):
+        if np.all(looked_at(done, "the end of the iteration")):
             return xs
     raise ConvergenceError(
         f"fixed_point({origin.name}) did not converge in {maxiter} iterations",

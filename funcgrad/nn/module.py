@@ -8,6 +8,7 @@ and comes out as another model of the same class. Attributes can be set inside `
 from __future__ import annotations
 
 import abc
+import dataclasses
 from collections.abc import Iterable
 from typing import Any, Self, TypeVar, dataclass_transform
 
@@ -53,19 +54,32 @@ class ModuleMeta(abc.ABCMeta):
         meta, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any
     ) -> Any:
         """Make the class, its ``__init__`` unless it or a base has one, and register its fields."""
+        for field, value in namespace.items():
+            _refuse_default(name, field, value, namespace.get("__annotations__", {}))
         cls: Any = super().__new__(meta, name, bases, namespace, **options)
         cls._own_init = "__init__" in namespace or any(
             getattr(base, "_own_init", False) for base in bases
         )
         # No slots, which would take a second class; and no ``__setattr__`` but that of `Module`.
-        cls = attrs.define(
-            cls,
-            slots=False,
-            eq=False,
-            repr=False,
-            init=not cls._own_init,
-            on_setattr=attrs.setters.NO_OP,
-        )
+        # The order of fields matters to a generated ``__init__`` only: keywords have none.
+        try:
+            cls = attrs.define(
+                cls,
+                slots=False,
+                eq=False,
+                repr=False,
+                init=not cls._own_init,
+                kw_only=cls._own_init,
+                on_setattr=attrs.setters.NO_OP,
+            )
+        except ValueError as error:
+            if "mandatory" not in str(error):
+                raise
+            raise ArgumentError(
+                f"a field of {name} without a default comes after one that has a default",
+                where=user_line(),
+                fix="give it a default too, or the class an __init__ of its own",
+            ) from error
         return fg.tree.register_dataclass(
             cls,
             [field.name for field in _fields(cls) if not field.metadata.get("static")],
@@ -78,12 +92,43 @@ class ModuleMeta(abc.ABCMeta):
         _making.add(id(self))
         try:
             self.__init__(*args, **kwargs)  # type: ignore[misc]
+            if not cls._own_init and hasattr(self, "__post_init__"):  # type: ignore[attr-defined]
+                self.__post_init__()
         finally:
             _making.discard(id(self))
         for field in _fields(cls):
             if not hasattr(self, field.name):
                 object.__setattr__(self, field.name, _default(field, self))
         return self
+
+    def __setattr__(cls, name: str, value: Any) -> None:
+        """Refuse to be made a dataclass, which would replace ``__eq__`` and ``__repr__``."""
+        if name in ("__dataclass_params__", "__dataclass_fields__"):
+            raise ArgumentError(
+                f"{cls.__name__} is a Module, and no dataclass",
+                where=user_line(),
+                fix="leave out the decorator @dataclass: fields, an __init__ and __post_init__ "
+                "work without it",
+            )
+        super().__setattr__(name, value)
+
+
+def _refuse_default(kind: str, field: str, value: Any, annotations: Any) -> None:
+    """Raise if a field's default is not what it seems, or one object for all instances."""
+    if isinstance(value, dataclasses.Field):
+        raise ArgumentError(
+            f"{kind}.{field} is a dataclasses.field, which a Module does not know",
+            where=user_line(),
+            fix="attrs.field(default=..., factory=..., kw_only=...), or fg.static(default=...) "
+            "for a part of the structure",
+        )
+    if field in annotations and isinstance(value, list | dict | set):
+        raise ArgumentError(
+            f"all instances of {kind} would share one {type(value).__name__} as {field!r}",
+            where=user_line(),
+            fix=f"{field}: ... = attrs.field(factory={type(value).__name__}), "
+            "or set it in __init__",
+        )
 
 
 class Module(metaclass=ModuleMeta):
@@ -92,12 +137,12 @@ class Module(metaclass=ModuleMeta):
     Annotated names in the body of a subclass are its fields, as in a dataclass. Each is a branch of
     the pytree, but for those declared with `fg.static`, which belong to the structure: sizes,
     flags, functions. Unless the subclass defines ``__init__``, it gets one with the fields as
-    parameters; one of its own sets every field.
+    parameters, which calls ``__post_init__`` if there is one; one of its own sets every field.
 
     Raises
     ------
     ArgumentError
-        ``__init__`` leaves a field unset.
+        ``__init__`` leaves a field unset; or the default of a field is a list, dict or set.
     MutationError
         An attribute is set, or deleted, after ``__init__``; or one that is no field.
 
@@ -128,6 +173,8 @@ class Module(metaclass=ModuleMeta):
     def __setattr__(self, name: str, value: Any) -> None:
         """Set a field, while ``__init__`` runs."""
         kind = type(self).__name__
+        if name == "__orig_class__":  # what typing notes of Model[int](...), if it can
+            return
         if id(self) not in _making:
             raise MutationError(
                 f"{kind}.{name} cannot be set: a module does not change once it is made",

@@ -26,6 +26,7 @@ from funcgrad.transforms.flat import (
     is_differentiable,
     select,
 )
+from funcgrad.transforms.axis_names import axes_in_scope
 from funcgrad.transforms.forward import (
     Untransposed,
     UntransposedTrace,
@@ -175,6 +176,9 @@ def jacobian(
     Forward mode if the output has more elements than the argument, reverse mode otherwise. To know
     that `fun` is run once more if it is forward mode.
 
+    In a function under `vmap` with a named axis it is always reverse mode, as in JAX: of a function
+    that sums over the examples by `psum`, forward mode computes something else.
+
     Examples
     --------
     >>> import numpy as np
@@ -314,7 +318,8 @@ def hessian(
     Notes
     -----
     The Jacobian of the gradient, both in reverse mode, which goes back through what the result
-    depends on and no more. Of a function with many outputs it is forward mode over reverse mode.
+    depends on and no more. Of a function with many outputs, and in a function under `vmap` with a
+    named axis (see `jacobian`), it is forward mode over reverse mode, as it always is in JAX.
 
     Examples
     --------
@@ -325,7 +330,7 @@ def hessian(
            [2., 0.]])
     """
     rows = jacrev(fun, argnums, has_aux, holomorphic, argnames)
-    return jacobian(rows, argnums, has_aux, holomorphic, argnames, chunk_size)
+    return _Hessian(jacobian, rows, argnums, has_aux, holomorphic, argnames, chunk_size)
 
 
 def hvp(
@@ -358,7 +363,8 @@ def hvp(
     -----
     Reverse mode over forward mode, which costs two to four gradients, whatever the size. Where the
     function has derivatives that are given for reverse mode alone (`custom_vjp`), it is forward
-    mode over reverse mode, so that those are used as they are.
+    mode over reverse mode, so that those are used as they are; and under `vmap` with a named axis,
+    where `hessian` is so too.
 
     Examples
     --------
@@ -374,6 +380,8 @@ def hvp(
     gradient: Any = grad(fun, argnums, has_aux)
     of_slope: Any = grad(_Slope(gradient, tangents, origin, has_aux), argnums, has_aux=True)
     try:
+        if axes_in_scope():
+            raise Untransposed
         _, aux, product = of_slope.run(tuple(primals), {}, origin)
     except Untransposed:
         out = jvp(gradient, primals, tangents, has_aux)
@@ -506,7 +514,7 @@ class _ValueAndJacobian(Transformed):
             fun, chosen.values, chosen.names, origin, self.has_aux, self.holomorphic, False
         )
         forward = self.mode == "jacfwd"
-        if self.mode == "jacobian" and _size(out) > _size(chosen.values):
+        if self.mode == "jacobian" and self.prefers_forward(_size(out), _size(chosen.values)):
             forward = True
             out, apply, aux = note(
                 fun, chosen.values, chosen.names, origin, self.has_aux, self.holomorphic, False
@@ -518,11 +526,24 @@ class _ValueAndJacobian(Transformed):
         return out, whole, aux
 
 
+    def prefers_forward(self, outputs: int, inputs: int) -> bool:
+        """Choose the mode, where that is free."""
+        return outputs > inputs and not axes_in_scope()
+
+
 class _Jacobian(_ValueAndJacobian):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the Jacobian."""
         _, jacobian, aux = self.run(args, kwargs, call_origin(self.transform, self.fun))
         return (jacobian, aux) if self.has_aux else jacobian
+
+
+class _Hessian(_Jacobian):
+    """The Jacobian of a Jacobian."""
+
+    def prefers_forward(self, outputs: int, inputs: int) -> bool:
+        """Choose the mode: the one of JAX where they differ."""
+        return outputs > inputs or bool(axes_in_scope())
 
 
 class _Row(tuple[Any, ...]):

@@ -35,7 +35,21 @@ from funcgrad.transforms.flat import (
 )
 from funcgrad.transforms.tape import no_rule
 
-__all__ = ["Untransposed", "UntransposedTrace", "check_pair", "jvp", "linearize", "note", "push"]
+__all__ = [
+    "ForwardTrace",
+    "LinearTrace",
+    "Untransposed",
+    "UntransposedTrace",
+    "check_pair",
+    "factor_of",
+    "fit_tangent",
+    "jvp",
+    "linearize",
+    "note",
+    "push",
+    "push_through",
+    "wrap_outputs",
+]
 
 
 class _Aval(NamedTuple):
@@ -50,7 +64,7 @@ def _without_values(x: Any) -> Any:
     return np.broadcast_to(np.zeros((), x.dtype), x.shape) if type(x) is np.ndarray else x
 
 
-def _product(
+def factor_of(
     primitive: Elementwise, index: int, x: Any, y: Any, out: Any, args: Any
 ) -> tuple[Any, Any] | None:
     """Return ``push, kept`` such that ``push(x_dot, kept)`` is the tangent by one argument."""
@@ -74,11 +88,11 @@ def _product(
     return push, kept
 
 
-def _push(
+def push_through(
     primitive: Elementwise, index: int, x_dot: Any, x: Any, y: Any, out: Any, args: Any
 ) -> Any:
     """Push one tangent through an elementwise primitive, to the shape and dtype of `out`."""
-    product = _product(primitive, index, x, y, out, args)
+    product = factor_of(primitive, index, x, y, out, args)
     return None if product is None else spread(product[0](x_dot, product[1]), out)
 
 
@@ -88,10 +102,10 @@ def _push(
 def _pushed(primitive: Elementwise, x_dot: Any, y_dot: Any, x: Any, y: Any, out: Any) -> Any:
     """Push tangents through an elementwise primitive."""
     if x_dot is not None:
-        x_dot = _push(primitive, 0, x_dot, x, y, out, (x, y))
+        x_dot = push_through(primitive, 0, x_dot, x, y, out, (x, y))
     if y_dot is None:
         return x_dot
-    y_dot = _push(primitive, 1, y_dot, x, y, out, (x, y))
+    y_dot = push_through(primitive, 1, y_dot, x, y, out, (x, y))
     return x_dot if y_dot is None else y_dot if x_dot is None else x_dot + y_dot
 
 
@@ -262,7 +276,7 @@ class LinearTrace(ForwardTrace):
         x, y = primals if len(primals) == 2 else (primals[0], None)
         parts = []
         for index, number in enumerate(numbers):
-            product = None if number is None else _product(primitive, index, x, y, out, primals)
+            product = None if number is None else factor_of(primitive, index, x, y, out, primals)
             if product is not None:
                 parts.append((index, *product))
         if not parts:

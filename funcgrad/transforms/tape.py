@@ -36,7 +36,7 @@ from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import MissingRuleError, describe, user_line
 from funcgrad.transforms.flat import snapshot
 
-__all__ = ["OutlivingTrace", "Product", "ReverseTrace", "Tape", "no_rule"]
+__all__ = ["OutlivingTrace", "Product", "ReverseTrace", "Tape", "no_rule", "owner_of"]
 
 _ndarray = np.ndarray
 # Types of which all values have the same shape and dtype.
@@ -350,11 +350,11 @@ class OutlivingTrace(ReverseTrace):
 
     def guard(self, leaves: Sequence[Any]) -> None:
         """Keep nothing of the memory of these arrays."""
-        self.guarded.update(id(_owner(leaf)) for leaf in leaves if isinstance(leaf, _ndarray))
+        self.guarded.update(id(owner_of(leaf)) for leaf in leaves if isinstance(leaf, _ndarray))
 
     def is_free(self, array: Any) -> bool:
         """Tell whether neither the tape nor an argument has a part in the memory of `array`."""
-        owner = id(_owner(array))
+        owner = id(owner_of(array))
         return owner not in self.guarded and owner not in self.kept
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -383,7 +383,7 @@ class OutlivingTrace(ReverseTrace):
             return tuple(map(self._own, value))
         if not isinstance(value, _ndarray):
             return value
-        owner = id(_owner(value))
+        owner = id(owner_of(value))
         if owner not in self.guarded:
             self.kept.add(owner)
             return value
@@ -403,7 +403,7 @@ class OutlivingTrace(ReverseTrace):
         self.tape.append(node)
 
 
-def _owner(array: Any) -> Any:
+def owner_of(array: Any) -> Any:
     """Return the array that owns the memory of `array`."""
     while isinstance(array.base, _ndarray):
         array = array.base

@@ -1,11 +1,12 @@
 """Random programs: values are untouched, and all first derivatives are one linear map."""
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, reject
 from programs import assert_close, programs
 
 import funcgrad as fg
 from funcgrad import tree
+from funcgrad.errors import DtypeError
 
 
 def assert_identical(got, expected):
@@ -154,7 +155,10 @@ def test_checkpoint_changes_no_first_derivative(program):
 def test_narrow_programs_stay_narrow(program):
     """float32 in: values and dtypes are those without transforms; the modes agree roughly."""
     x = tree.map(np.float32, program.point())
-    expected = program(x)
+    try:
+        expected = program(x)
+    except DtypeError:  # a carry of a loop that a float64 constant widens
+        reject()
     out, pullback = fg.vjp(program, x)
     assert_identical(out, expected)
     (x_bar,) = pullback(tree.map(np.ones_like, out))

@@ -20,8 +20,14 @@ from numpy.lib.stride_tricks import as_strided
 
 from funcgrad.rules.nn.scratch import Scratch
 
-__all__ = ["batch_last", "batch_last_order", "channels_last", "channels_last_order", "fresh"]
-__all__ += ["in_order"]
+__all__ = [
+    "batch_last",
+    "batch_last_order",
+    "channels_last",
+    "channels_last_order",
+    "fresh",
+    "in_order",
+]
 
 Order = tuple[int, ...]
 Pairs = tuple[tuple[int, int], ...]

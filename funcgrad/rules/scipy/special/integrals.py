@@ -99,10 +99,22 @@ spence = elementwise(sp.spence, domain=(0.5, 3.0))
 
 @spence.def_partial()
 def spence_partial(t, x):
+    # log(x) / (1 - x), whose derivatives cancel near 1.
     w = x - 1
-    is_one = np.equal(w, 0)
-    ratio = np.log(x) / np.where(is_one, 1, -w)
-    return t * np.where(is_one, -1 + w / 2 - w * w / 3, ratio)
+    is_near = np.less(np.abs(w), 0.25)
+    near = np.where(is_near, w, 0)
+    far = np.log(np.where(is_near, 2, x)) / np.where(is_near, 1, w)
+    return -t * np.where(is_near, _log1p_ratio(near), far)
+
+
+def _log1p_ratio(w: Any) -> Any:
+    """Return log(1 + w) / w for abs(w) < 1/4, as 2 atanh(w / (w + 2)) / w."""
+    z = w / (w + 2)
+    square = z * z
+    total = 1 / 27 + 0 * square
+    for odd in range(25, 0, -2):  # the terms fall faster than 49**-n
+        total = total * square + 1 / odd
+    return 2 * total / (w + 2)
 
 
 @spence.def_samples

@@ -1,0 +1,326 @@
+"""`fit` and what it is made of: the same as a loop written by hand, stopped and gone on with."""
+
+import json
+import os
+import signal
+
+import numpy as np
+import pytest
+
+import funcgrad as fg
+from funcgrad.errors import ArgumentError, NonFiniteError
+from funcgrad.train import EarlyStopping, History, TrainState, evaluate, fit, make_step
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(50, 3))
+Y = X @ np.array([1.0, -2.0, 3.0]) + 0.5
+
+
+def loss_fn(params, x, y):
+    return np.mean((x @ params["w"] + params["b"] - y) ** 2)
+
+
+def params():
+    return {"w": np.zeros(3), "b": np.array(0.0)}
+
+
+def key(seed=0):
+    return fg.random.key(seed)
+
+
+def batches(epoch):
+    del epoch
+    return [(X[i : i + 20], Y[i : i + 20]) for i in range(0, 50, 20)]
+
+
+def quiet(*args, **options):
+    return fit(*args, progress=False, **options)
+
+
+def test_fit_is_the_loop_one_would_write():
+    optimizer = fg.optim.adam(0.1)
+    expected, state = params(), optimizer.init(params())
+    losses = []
+    for _ in range(3):
+        epoch_losses = []
+        for x, y in batches(0):
+            loss, grads = fg.value_and_grad(loss_fn)(expected, x, y)
+            updates, state = optimizer.update(grads, state, expected)
+            expected = fg.optim.apply_updates(expected, updates)
+            epoch_losses.append(loss * len(x))
+        losses.append(sum(epoch_losses) / 50)
+    result = quiet(params(), loss_fn, optimizer, batches, epochs=3)
+    np.testing.assert_array_equal(result.model["w"], expected["w"])
+    np.testing.assert_allclose(result.history["loss"], losses, rtol=1e-14)
+    assert result.state.step == 9
+    assert result.stopped == "epochs"
+
+
+def test_arrays_are_shuffled_and_all_used():
+    seen = []
+
+    def noting(w, x):
+        seen.append(np.array(fg.stop_gradient(x)).ravel().tolist())
+        return np.sum(w * 0) + np.mean(x) * 0
+
+    quiet(np.ones(1), noting, fg.optim.sgd(0.1), np.arange(10.0), epochs=2, key=key(), batch_size=4)
+    assert [len(batch) for batch in seen] == [4, 4, 2] * 2
+    first, second = ([x for batch in part for x in batch] for part in (seen[:3], seen[3:]))
+    assert sorted(first) == sorted(second) == list(range(10))
+    assert first != second
+
+
+def test_a_key_for_each_step():
+    drawn = []
+
+    def noisy(w, x, key):
+        drawn.append(float(fg.random.uniform(key)))
+        return np.sum(w) * 0 + np.mean(x) * 0
+
+    quiet(np.ones(1), noisy, fg.optim.sgd(0.1), np.arange(8.0), epochs=2, key=key(), batch_size=4)
+    assert len(set(drawn)) == 4
+
+
+def test_layers_with_state():
+    def make(key):
+        k1, k2 = fg.random.split(key)
+        return fg.nn.Sequential(
+            [fg.nn.Linear(3, 4, key=k1), fg.nn.BatchNorm(4), fg.nn.Linear(4, "scalar", key=k2)]
+        )
+
+    model, state = fg.nn.make_with_state(make)(key())
+
+    def loss(model, x, y, state):
+        out, state = model(x, state)
+        return np.mean((out - y) ** 2), state
+
+    result = quiet(
+        model, loss, fg.optim.adam(0.03), (X, Y), epochs=60, key=key(1), model_state=state,
+        validation=(X, Y), metrics={"r2": fg.train.r2_score},
+    )  # fmt: skip
+    assert result.model_state.get(model[1].running).count == 60 * 2
+    assert result.history[-1]["validation_r2"] > 0.95
+    assert result.history[-1]["loss"] < 0.1 * result.history[0]["loss"]
+
+
+def test_validation_is_over_examples():
+    measured = evaluate(params(), batches(0), loss_fn)
+    assert measured["loss"] == pytest.approx(np.mean(Y**2), rel=1e-13)
+    assert evaluate(params(), (X, Y), loss_fn, batch_size=7) == pytest.approx(measured, rel=1e-13)
+
+
+def test_metrics_are_of_everything_at_once():
+    measured = evaluate(
+        params(), batches(0), metrics={"r2": fg.train.r2_score}, predict=lambda p, x: x @ p["w"]
+    )
+    assert measured["r2"] == pytest.approx(1 - np.sum(Y**2) / np.sum((Y - Y.mean()) ** 2))
+
+
+@pytest.mark.parametrize("mode", ["min", "max"])
+def test_early_stopping_returns_the_best(mode):
+    sign = 1 if mode == "min" else -1
+    values = iter([sign * v for v in (3.0, 1.0, 2.0, 4.0, 5.0, 0.1)])
+
+    def metric(found, true):
+        return next(values)
+
+    options = {
+        "epochs": 10,
+        "validation": [(X, Y)],
+        "metrics": {"cost": metric},
+        "predict": lambda p, x: x @ p["w"],
+    }
+    rule = EarlyStopping("validation_cost", patience=3, mode=mode)
+    optimizer = fg.optim.sgd(0.1)
+    result = quiet(params(), loss_fn, optimizer, batches, early_stopping=rule, **options)
+    assert result.stopped == "early"
+    assert len(result.history) == 5
+    best = quiet(params(), loss_fn, optimizer, batches, epochs=2)
+    np.testing.assert_array_equal(result.model["w"], best.model["w"])
+
+
+def test_callbacks_see_each_epoch_and_may_stop():
+    rows = []
+
+    def callback(state, row):
+        rows.append((state.step, row["epoch"]))
+        return row["epoch"] == 2
+
+    result = quiet(params(), loss_fn, fg.optim.sgd(0.1), batches, epochs=9, callbacks=[callback])
+    assert rows == [(3, 1), (6, 2)]
+    assert result.stopped == "callback"
+
+
+@pytest.mark.parametrize("save_every", [None, 2])
+def test_a_training_that_was_stopped_goes_on_as_if_it_had_not(tmp_path, save_every):
+    data = fg.data.Dataset.from_arrays((X, Y)).shuffle(key(5)).batch(8)
+    optimizer = fg.optim.adam(0.05)
+
+    def noisy(params, x, y, key):
+        return loss_fn(params, x + 0.1 * fg.random.normal(key, x.shape), y)
+
+    whole = quiet(params(), noisy, optimizer, data, epochs=4, key=key(3))
+
+    class Stop(Exception):
+        pass
+
+    calls = []
+
+    def failing(params, x, y, key):
+        calls.append(1)
+        if len(calls) == 17:  # in the third epoch, which has seven steps
+            raise Stop
+        return noisy(params, x, y, key)
+
+    def run(loss):
+        return quiet(
+            params(), loss, optimizer, data, epochs=4, key=key(3), save_every=save_every,
+            checkpoints=fg.CheckpointManager(tmp_path),
+        )  # fmt: skip
+
+    with pytest.raises(Stop):
+        run(failing)
+    resumed = run(noisy)
+    np.testing.assert_array_equal(resumed.model["w"], whole.model["w"])
+    assert resumed.history["loss"] == whole.history["loss"]
+    assert resumed.state.step == whole.state.step
+
+
+def test_ctrl_c_stops_between_steps_and_saves(tmp_path):
+    manager = fg.CheckpointManager(tmp_path)
+    steps = []
+
+    def interrupting(params, x, y):
+        steps.append(1)
+        if len(steps) == 4:
+            os.kill(os.getpid(), signal.SIGINT)
+        return loss_fn(params, x, y)
+
+    before = signal.getsignal(signal.SIGINT)
+    result = quiet(
+        params(), interrupting, fg.optim.sgd(0.1), batches, epochs=9, checkpoints=manager
+    )
+    assert result.stopped == "interrupted"
+    assert result.state.step == len(steps) == 4
+    assert manager.latest_step() == 4
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_loss_that_is_not_finite_names_step_and_leaf():
+    bad = X.copy()
+    bad[30, 1] = np.nan
+    data = [(X[:20], Y[:20]), (bad[20:40], Y[20:40])]
+    with pytest.raises(NonFiniteError, match=r"the loss is nan at step 1\n.*the batch\[0\]"):
+        quiet(params(), loss_fn, fg.optim.sgd(0.1), lambda epoch: data, epochs=1)
+
+    def exploding(params, x, y):
+        with np.errstate(over="ignore"):
+            return np.sum(np.exp(1e3 + params["w"]))
+
+    with pytest.raises(NonFiniteError, match=r"the new model\['w'\]"):
+        quiet(
+            params(),
+            exploding,
+            fg.optim.sgd(0.1),
+            batches,
+            epochs=1,
+        )
+
+
+def test_make_step_gives_the_optimizer_what_it_asks_for():
+    step = make_step(loss_fn, fg.optim.lbfgs())
+    state = TrainState.create(params(), fg.optim.lbfgs())
+    for _ in range(15):
+        state, loss = step(state, (X, Y))
+    assert loss < 1e-10
+
+
+def test_a_batch_that_is_a_dict_is_one_argument():
+    step = make_step(lambda p, batch: loss_fn(p, batch["x"], batch["y"]), fg.optim.sgd(0.1))
+    state = TrainState.create(params(), fg.optim.sgd(0.1))
+    state, loss = step(state, {"x": X, "y": Y})
+    assert loss == pytest.approx(np.mean(Y**2))
+
+
+def test_predict_needs_no_key():
+    model = fg.nn.Sequential([fg.nn.Dropout(0.5)])
+    np.testing.assert_array_equal(fg.train.predict(model, X), X)
+
+
+def test_history_as_csv_and_json(tmp_path):
+    result = quiet(params(), loss_fn, fg.optim.sgd(0.1), batches, epochs=2, validation=(X, Y))
+    result.history.to_csv(tmp_path / "h.csv")
+    lines = (tmp_path / "h.csv").read_text().splitlines()
+    assert lines[0] == "epoch,step,loss,validation_loss,seconds"
+    assert lines[1].split(",")[:3] == ["1", "3", repr(result.history[0]["loss"])]
+    text = result.history.to_json(tmp_path / "h.json")
+    assert json.loads((tmp_path / "h.json").read_text()) == result.history.rows
+    assert History.from_json(text) == result.history
+
+
+def test_history_prints_as_a_table():
+    history = History([{"epoch": 1, "loss": 0.5}, {"epoch": 2, "loss": 1e-7, "other": 3.0}])
+    assert repr(history).splitlines() == [
+        "epoch    loss   other",
+        "    1  0.5000        ",
+        "    2   1e-07  3.0000",
+    ]
+
+
+def test_learning_curves_are_drawn(tmp_path):
+    pytest.importorskip("matplotlib")
+    history = History([{"epoch": i, "loss": 1 / i, "validation_loss": 2 / i} for i in (1, 2, 3)])
+    figure = history.plot(tmp_path / "curves.png")
+    assert (tmp_path / "curves.png").stat().st_size > 1000
+    (axes,) = figure.axes
+    assert [line.get_label() for line in axes.lines] == ["training", "validation"]
+    np.testing.assert_allclose(axes.lines[1].get_ydata(), [2, 1, 2 / 3])
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_progress_is_shown(capfd):
+    fit(params(), loss_fn, fg.optim.sgd(0.1), batches, epochs=2)
+    assert "2/2" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (
+            lambda: quiet(params(), loss_fn, fg.optim.sgd(0.1), lambda epoch: [], epochs=1),
+            ArgumentError,
+            "no batches to train on",
+        ),
+        (lambda: evaluate(params(), [], loss_fn), ArgumentError, "no batches to measure"),
+        (
+            lambda: quiet(
+                params(), lambda p, x, y, key: 0.0, fg.optim.sgd(0.1), batches, epochs=1
+            ),
+            ArgumentError,
+            "the state has no key",
+        ),
+        (
+            lambda: quiet(
+                params(), loss_fn, fg.optim.sgd(0.1), batches, epochs=1,
+                early_stopping=EarlyStopping(),
+            ),
+            ArgumentError,
+            "'validation_loss', which is not measured",
+        ),
+        (lambda: EarlyStopping(mode="less"), ArgumentError, "mode='less'"),
+        (
+            lambda: evaluate(params(), (X, Y), metrics={"r2": fg.train.r2_score}),
+            ArgumentError,
+            "which cannot be called",
+        ),
+        (
+            lambda: quiet(params(), loss_fn, fg.optim.sgd(0.1), 3, epochs=1),
+            ArgumentError,
+            "nothing to go",
+        ),
+        (lambda: History()["loss"], ArgumentError, "was not measured"),
+    ],
+)  # fmt: skip
+def test_bad_input(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
