@@ -1,4 +1,4 @@
-"""Training on the eager path: an epoch on digits, data loading included; an update of many leaves."""
+"""Training on the eager path: an epoch on digits with its loading; an update of many leaves."""
 
 from __future__ import annotations
 
