@@ -15,6 +15,7 @@ arithmetic is in `funcgrad.rules.nn.lowering`, the functions for users in `funcg
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -22,11 +23,11 @@ import numpy as np
 from funcgrad.core.batch import count_examples
 from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import dtype_of, shape_of
-from funcgrad.rules.families import multilinear
-from funcgrad.rules.nn import lowering
+from funcgrad.rules.families import linear, multilinear
+from funcgrad.rules.nn import layout, lowering
 from funcgrad.rules.nn.lowering import output_size
 
-__all__ = ["as_floats", "conv", "conv_input", "conv_kernel", "output_size"]
+__all__ = ["as_floats", "conv", "conv_input", "conv_kernel", "laid_out", "output_size"]
 
 
 def as_floats(x: Any) -> Any:
@@ -64,6 +65,55 @@ def conv_kernel(x, y, *, kernel, stride, padding, dilation, groups):
     return lowering.kernel_sum(
         x, y, kernel=kernel, stride=stride, padding=padding, dilation=dilation, groups=groups
     )
+
+
+# The order in memory
+
+# Fewer elements are laid out in less time than it takes to ask for it.
+_FEW = 1 << 14
+
+
+@primitive(linear, may_alias=True)
+def in_order(x, *, axes):
+    """Return `x` with its axes in memory in this order, the slowest first: itself, if they are."""
+    return layout.in_order(x, axes)
+
+
+@in_order.def_vjp
+def in_order_vjp(primals, out, *, axes):
+    def in_order_pullback(out_bar):
+        return out_bar
+
+    return in_order_pullback
+
+
+@in_order.def_batch
+def in_order_batch(args, batched, *, axes):
+    # The examples beside the batch, which they are going to join.
+    at = axes.index(0)
+    axes = tuple(axis + 1 for axis in axes)
+    return in_order.bind(*args, axes=(*axes[:at], 0, *axes[at:]))
+
+
+@in_order.def_samples
+def in_order_samples(rng):
+    x = rng.normal(size=(2, 3, 2, 4))
+    yield Sample(x, axes=(1, 2, 3, 0), fun=in_order)
+    yield Sample(x, axes=(2, 3, 0, 1), fun=in_order)
+    yield Sample(x[:0, :1], axes=(3, 1, 0, 2), fun=in_order)
+
+
+def laid_out(x: Any, w: Any, **params: Any) -> Any:
+    """Lay images out as their convolution with `w` wants them, if that costs more than asking.
+
+    Once for the value and for the gradient of the kernel, which would each do it for itself.
+    """
+    shape = shape_of(x)
+    if math.prod(shape) < _FEW:
+        return x
+    dtype, _ = lowering.working_dtype(x, w)
+    axes = lowering.best_order(shape, shape_of(w), dtype, **params)
+    return in_order.bind(x, axes=axes)
 
 
 # Derivatives

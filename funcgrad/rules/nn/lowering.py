@@ -6,8 +6,8 @@ memory, so gathering it for all kernel elements (the columns of a matrix product
 beside the product itself, whatever the size of the images. Columns are made for a few rows of
 the images at a time, which keeps them in the cache and needs little memory.
 
-Results are views with the axes in the usual order. NumPy's elementwise functions keep the layout
-of what they are given, so layers in a row pay for the change of layout once.
+Where the products are so many that fewer of them are worth more additions, `tiles` or `winograd`
+does the work, see there.
 
 There are three products, one for each way to fill in two of the three arguments of the form
 ``sum x[n, c, p*stride + k*dilation] * w[o, c, k] * y[n, o, p]``: `correlate` gives `y`, `scatter`
@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.zero import is_finite
-from funcgrad.rules.nn import winograd
+from funcgrad.rules.nn import tiles, winograd
+from funcgrad.rules.nn.layout import batch_last, batch_last_order, channels_last_order, fresh
 from funcgrad.rules.nn.scratch import Scratch, scratch
 
 __all__ = ["correlate", "kernel_sum", "output_size", "scatter"]
@@ -50,55 +51,6 @@ def output_size(
 def spans(kernel: Sizes, dilation: Sizes) -> Sizes:
     """Return the distance between the first and the last element of the window."""
     return tuple(d * (k - 1) for k, d in zip(kernel, dilation, strict=True))
-
-
-# Layout
-
-
-def batch_last(memory: Scratch, x: Any, padding: Pairs, dtype: Any, groups: int) -> Any:
-    """Lay ``x[batch, channels, *space]`` out as described above, with zeros around it.
-
-    Negative padding takes elements away.
-    """
-    view = np.moveaxis(x, 0, -1)
-    if any(low > 0 or high > 0 for low, high in padding):
-        space = [n + low + high for n, (low, high) in zip(x.shape[2:], padding, strict=True)]
-        made = memory.zeros((view.shape[0], *space, view.shape[-1]), dtype)
-        inside = [
-            slice(max(low, 0), n - max(high, 0))
-            for n, (low, high) in zip(space, padding, strict=True)
-        ]
-        _copy(made[(slice(None), *inside)], _cropped(view, padding))
-    else:
-        view = _cropped(view, padding)
-        if view.flags.c_contiguous and view.dtype == dtype:
-            made = view
-        else:
-            made = memory.empty(view.shape, dtype)
-            _copy(made, view)
-    return made.reshape(groups, made.shape[0] // groups, *made.shape[1:])
-
-
-def _cropped(view: Any, padding: Pairs) -> Any:
-    kept = [
-        slice(max(-low, 0), n - max(-high, 0))
-        for n, (low, high) in zip(view.shape[1:-1], padding, strict=True)
-    ]
-    return view[(slice(None), *kept)]
-
-
-def _copy(target: Any, source: Any) -> None:
-    """Copy; if the batch moves to the end, a few examples at a time, which the cache can hold."""
-    batch = source.shape[-1]
-    step = 16 if source.strides[-1] > source.itemsize and source.size > 1 << 15 else batch
-    for start in range(0, batch, step or 1):
-        target[..., start : start + step] = source[..., start : start + step]
-
-
-def batch_first(made: Any, dtype: Any) -> Any:
-    """Return ``made[groups, channels, *space, batch]`` with the axes in the usual order."""
-    made = made.reshape(made.shape[0] * made.shape[1], *made.shape[2:])
-    return np.moveaxis(made, -1, 0).astype(dtype, copy=False)
 
 
 def working_dtype(*arrays: Any) -> tuple[Any, Any]:
@@ -162,30 +114,70 @@ def columns(
 # The three products
 
 
+def best_order(
+    shape: Sizes,
+    weights: Sizes,
+    dtype: Any,
+    *,
+    stride: Sizes,
+    padding: Pairs,
+    dilation: Sizes,
+    groups: int,
+) -> Sizes:
+    """Return the order of axes in memory in which `correlate` works on images of this shape."""
+    size = output_size(shape[2:], weights[2:], stride, padding, dilation)
+    in_groups = (groups, weights[0] // groups, *weights[1:])
+    if tiles.is_worth_it(dtype, shape[0], in_groups, size, stride, dilation):
+        return channels_last_order(len(shape))
+    return batch_last_order(len(shape))
+
+
 def correlate(
     x: Any, w: Any, *, stride: Sizes, padding: Pairs, dilation: Sizes, groups: int
 ) -> Any:
     """Return `y`: the sum over the channels and the elements of the window."""
     dtype, out_dtype = working_dtype(x, w)
     size = output_size(x.shape[2:], w.shape[2:], stride, padding, dilation)
+    w = in_groups(w, dtype, groups)
     with scratch() as memory:
-        x = batch_last(memory, x, padding, dtype, groups)
-        out = _correlate(memory, x, in_groups(w, dtype, groups), size, stride, dilation)
-    return batch_first(out, out_dtype)
+        out = _correlate(memory, x, w, size, stride, padding, dilation)
+    return out.astype(out_dtype, copy=False)
 
 
-def _correlate(memory: Scratch, x: Any, w: Any, size: Sizes, stride: Sizes, dilation: Sizes) -> Any:
+def _correlate(
+    memory: Scratch, x: Any, w: Any, size: Sizes, stride: Sizes, padding: Pairs, dilation: Sizes
+) -> Any:
     groups, outputs, channels, *kernel = w.shape
-    out = np.empty((groups, outputs, *size, x.shape[-1]), x.dtype)
+    if tiles.is_worth_it(w.dtype, x.shape[0], w.shape, size, stride, dilation):
+        with memory.again():
+            result = tiles.correlate(memory, x, w, padding, size)
+        if _is_finite(result):
+            return result
+    result, out = _fresh_batch_last(x.shape[0], groups, outputs, size, w.dtype)
+    x = split(batch_last(memory, x, padding, w.dtype), groups)
     if winograd.is_worth_it(x.dtype, x.shape[-1], w.shape, size, stride, dilation):
         winograd.correlate(memory, x, w, out, stride, dilation)
         if _is_finite(out):
-            return out
+            return result
     matrix = w.reshape(groups, outputs, channels * math.prod(kernel))
     flat = out.reshape(groups, outputs, math.prod(out.shape[2:]))
     for start, stop, part in columns(memory, x, size, tuple(kernel), stride, dilation):
         np.matmul(matrix, part, out=flat[:, :, start:stop])
-    return out
+    return result
+
+
+def _fresh_batch_last(
+    batch: int, groups: int, channels: int, space: Any, dtype: Any
+) -> tuple[Any, Any]:
+    """Return an array ``[batch, groups * channels, *space]``, and its memory in our order."""
+    shape = (batch, groups * channels, *space)
+    made = fresh(shape, batch_last_order(len(shape)), dtype)
+    return made, split(np.transpose(made, batch_last_order(len(shape))), groups)
+
+
+def split(x: Any, groups: int) -> Any:
+    """Return ``x[channels, *space, batch]`` as ``[groups, channels, *space, batch]``."""
+    return np.reshape(x, (groups, x.shape[0] // groups, *x.shape[1:]), copy=False)
 
 
 def in_groups(w: Any, dtype: Any, groups: int) -> Any:
@@ -196,7 +188,7 @@ def in_groups(w: Any, dtype: Any, groups: int) -> Any:
 def _is_finite(out: Any) -> bool:
     """Tell whether to trust sums of differences: an infinity would turn into NaN in them."""
     with np.errstate(all="ignore"):
-        return is_finite(out)
+        return is_finite(np.ravel(out, "K"))
 
 
 def kernel_sum(
@@ -212,20 +204,41 @@ def kernel_sum(
     """Return `w`: the sum over the examples and the places of the window."""
     dtype, out_dtype = working_dtype(x, y)
     size = y.shape[2:]
+    shape = (groups, y.shape[1] // groups, x.shape[1] // groups, *kernel)
     with scratch() as memory:
-        x = batch_last(memory, x, padding, dtype, groups)
-        y = batch_last(memory, y, ((0, 0),) * len(size), dtype, groups)
-        channels, outputs = x.shape[1], y.shape[1]
         total = None
-        shape = (groups, outputs, channels, *kernel)
-        if winograd.is_worth_it(dtype, x.shape[-1], shape, size, stride, dilation):
-            total = winograd.kernel_sum(memory, x, y, kernel, stride, dilation)
+        if tiles.is_worth_it(dtype, x.shape[0], shape, size, stride, dilation):
+            with memory.again():
+                total = tiles.kernel_sum(memory, x, y, padding, groups)
         if total is None or not _is_finite(total):
-            total = np.zeros((groups, outputs, channels * math.prod(kernel)), dtype)
-            flat = y.reshape(groups, outputs, math.prod(y.shape[2:]))
-            for start, stop, part in columns(memory, x, size, kernel, stride, dilation):
-                total += np.matmul(flat[:, :, start:stop], np.swapaxes(part, 1, 2))
+            total = _kernel_sum(memory, x, y, dtype, shape, stride, padding, dilation)
+    _, outputs, channels = shape[:3]
     return total.reshape(groups * outputs, channels, *kernel).astype(out_dtype, copy=False)
+
+
+def _kernel_sum(
+    memory: Scratch,
+    x: Any,
+    y: Any,
+    dtype: Any,
+    shape: Any,
+    stride: Sizes,
+    padding: Pairs,
+    dilation: Sizes,
+) -> Any:
+    groups, outputs, channels, *kernel = shape
+    size = y.shape[2:]
+    x = split(batch_last(memory, x, padding, dtype), groups)
+    y = split(batch_last(memory, y, ((0, 0),) * len(size), dtype), groups)
+    if winograd.is_worth_it(dtype, x.shape[-1], shape, size, stride, dilation):
+        total = winograd.kernel_sum(memory, x, y, tuple(kernel), stride, dilation)
+        if _is_finite(total):
+            return total
+    total = np.zeros((groups, outputs, channels * math.prod(kernel)), dtype)
+    flat = y.reshape(groups, outputs, math.prod(y.shape[2:]))
+    for start, stop, part in columns(memory, x, size, tuple(kernel), stride, dilation):
+        total += np.matmul(flat[:, :, start:stop], np.swapaxes(part, 1, 2))
+    return total
 
 
 def scatter(
@@ -249,13 +262,13 @@ def scatter(
                 (reach - low, reach - high)
                 for reach, (low, high) in zip(spans(kernel, dilation), padding, strict=True)
             )
-            y = batch_last(memory, y, turned, dtype, groups)
             back = (slice(None, None, -1),) * len(kernel)
             w = np.ascontiguousarray(np.swapaxes(w, 1, 2)[(..., *back)])
-            return batch_first(_correlate(memory, y, w, size, stride, dilation), out_dtype)
-        y = batch_last(memory, y, ((0, 0),) * len(size), dtype, groups)
-        x = _scatter(memory, y, w, size, stride, padding, dilation)
-    return batch_first(x, out_dtype)
+            x = _correlate(memory, y, w, size, stride, turned, dilation)
+        else:
+            y = split(batch_last(memory, y, ((0, 0),) * len(size), dtype), groups)
+            x = _scatter(memory, y, w, size, stride, padding, dilation)
+    return x.astype(out_dtype, copy=False)
 
 
 def _gathers(dtype: Any, shape: Any, weights: Any, size: Sizes, dilation: Sizes) -> bool:
@@ -264,6 +277,8 @@ def _gathers(dtype: Any, shape: Any, weights: Any, size: Sizes, dilation: Sizes)
     batch, _, *places = shape
     turned = (groups, channels, outputs, *kernel)
     stride = (1,) * len(size)
+    if tiles.is_worth_it(dtype, batch, turned, size, stride, dilation):
+        return True
     fast = winograd.is_worth_it(dtype, batch, turned, size, stride, dilation)
     less = 2 / 3 if fast else 1
     scattering = channels * math.prod(places) * less * (0.2 + 0.01 * outputs)
@@ -287,17 +302,21 @@ def _scatter(
     if fast:
         full[0] = max(full[0], winograd.rows(places))
     inside = [slice(low, low + n) for n, (low, _) in zip(size, padding, strict=True)]
-    # What is cut off at the end is put together in memory that is used again.
-    make = memory.zeros if tuple(full) != size else np.zeros
-    x = make((groups, channels, *full, batch), y.dtype)
+    result, x = _fresh_batch_last(batch, groups, channels, size, y.dtype)
+    whole = x
+    if tuple(full) != size:  # what is cut off at the end is put together in other memory
+        whole = memory.empty((groups, channels, *full, batch), y.dtype)
+    whole[...] = 0
     if fast:
-        winograd.scatter(memory, y, w, x, stride, dilation)
-        if not _is_finite(x):
+        winograd.scatter(memory, y, w, whole, stride, dilation)
+        if not _is_finite(whole):
             fast = False
-            x[...] = 0
+            whole[...] = 0
     if not fast:
-        _add_windows(memory, y, w, x, stride, dilation)
-    return x if tuple(full) == size else x[(slice(None), slice(None), *inside)].copy()
+        _add_windows(memory, y, w, whole, stride, dilation)
+    if whole is not x:
+        x[...] = whole[(slice(None), slice(None), *inside)]
+    return result
 
 
 def _add_windows(memory: Scratch, y: Any, w: Any, x: Any, stride: Sizes, dilation: Sizes) -> None:

@@ -30,12 +30,12 @@ class Scratch:
 
     def __init__(self, memory: Any):
         self._memory = memory
-        self._used = 0
+        self._used = self._most = 0
 
     @property
     def needed(self) -> int:
         """How many bytes were asked for."""
-        return self._used
+        return self._most
 
     def empty(self, shape: Any, dtype: Any) -> Any:
         """Return an array, as `numpy.empty` does; it is valid until the ``with`` block ends."""
@@ -43,6 +43,7 @@ class Scratch:
         size = math.prod(shape) * dtype.itemsize
         start = self._used
         self._used += -(-size // _ALIGNMENT) * _ALIGNMENT
+        self._most = max(self._most, self._used)
         if self._used > self._memory.size:
             return np.empty(shape, dtype)
         return self._memory[start : start + size].view(dtype).reshape(shape)
@@ -52,6 +53,15 @@ class Scratch:
         made = self.empty(shape, dtype)
         made[...] = 0
         return made
+
+    @contextmanager
+    def again(self) -> Iterator[None]:
+        """Take back what is handed out within a ``with`` block, at its end."""
+        used = self._used
+        try:
+            yield
+        finally:
+            self._used = used
 
 
 @contextmanager

@@ -143,11 +143,13 @@ class Work:
         """Fill in the cotangents of the four products, given those of the results."""
         y0, y1 = y[:, :, 2 * start : 2 * stop : 2], y[:, :, 2 * start + 1 : 2 * stop : 2]
         count = y1.shape[2]  # one less than of y0 at an odd end
-        m[:3] = y0
-        m[3, :, :, count:] = 0
+        m[0] = y0
+        np.add(y0[:, :, :count], y1, out=m[1, :, :, :count])
+        np.subtract(y0[:, :, :count], y1, out=m[2, :, :, :count])
         m[3, :, :, :count] = y1
-        m[1] += m[3]
-        m[2] -= m[3]
+        if count < y0.shape[2]:
+            m[1:3, :, :, count:] = y0[:, :, count:]
+            m[3, :, :, count:] = 0
         return self.flat(m)
 
     def flat(self, made: Any) -> Any:
