@@ -10,4 +10,5 @@ from funcgrad.rules.scipy import (  # noqa: F401 - as above
 )
 from funcgrad.scipy import integrate  # noqa: F401 - as above
 
-collect_ignore = ["rules/cases.py"]  # no tests and no examples: the laws import it
+# No tests and no examples: the laws import them.
+collect_ignore = ["rules/cases.py", "rules/recorded.py"]

@@ -277,7 +277,7 @@ def test_output_not_a_scalar():
     assert what == "grad needs a function that returns a scalar, got float64[3]"
     assert re.search(r"grad\(<lambda>\) at .*" + HERE, where)
     assert "np.sum" in fix
-    assert "vjp" in fix
+    assert "funcgrad.jacobian" in fix
 
 
 def test_output_none():
@@ -309,6 +309,28 @@ def test_output_none_of_the_other_transforms(name, call):
 def test_output_of_another_type(out):
     what, _, _ = in_grad(errors.DtypeError, lambda x: out)
     assert "needs a function that returns a floating-point scalar" in what
+
+
+@pytest.mark.parametrize(
+    ("out", "found", "advice"),
+    [
+        (lambda x: [np.sum(x)], "a list of 1", "return out[0] alone"),
+        (lambda x: {"x": x, "loss": np.sum(x)}, "a dict of 2", "return out['loss'] alone"),
+        (lambda x: (np.sum(x), 1, 2), "a tuple of 3", "has_aux=True"),
+        (lambda x: [x, x], "a list of 2", "return a single float"),
+    ],
+)
+def test_output_in_a_container(out, found, advice):
+    what, _, fix = in_grad(errors.DtypeError, out)
+    assert what.endswith(f"got {found}")
+    assert advice in fix
+
+
+def test_array_of_a_function_of_numpys_class():
+    what, _, _ = in_grad(
+        errors.TracerConversionError, lambda x: sum(y for _, y in np.ndenumerate(x))
+    )
+    assert "__init__" not in what
 
 
 def test_output_of_integer_dtype():

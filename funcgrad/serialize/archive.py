@@ -9,15 +9,15 @@ What a header promises is compared with the size of the file before any memory i
 
 from __future__ import annotations
 
-import errno
+import contextlib
 import io
 import json
 import math
 import os
-import shutil
 import warnings
 import zipfile
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO, Self
 
 import numpy as np
@@ -25,64 +25,47 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from funcgrad.errors import FuncgradError, user_line
+from funcgrad.serialize.replacing import replacing
+from funcgrad.serialize.zipping import ZipWriter
 
-__all__ = ["ABOUT", "Archive", "FileFormatError", "npy_header", "write_archive"]
+__all__ = [
+    "ABOUT",
+    "Archive",
+    "FileFormatError",
+    "bytes_of",
+    "npy_header",
+    "read_into",
+    "write_archive",
+]
 
 ABOUT = "__funcgrad__"
 """The name of the member that describes the others."""
 
 _VERSION = 1
-_CHUNK = 1 << 18  # bytes that stay in the cache between the checksum and the copy
+_CHUNK = 1 << 18  # bytes that stay in the cache between the copy and the checksum
 _ZIP_START = b"PK\x03\x04"
+_HEADER_SIZE = 30
+_LONGEST_HEADER = 10_000  # NumPy parses none that is longer
+_ENCRYPTED = 1
 
 
 class FileFormatError(FuncgradError, ValueError):
     """A file is not one that `save` wrote, or it is damaged."""
 
 
-def write_archive(path: str, about: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write a file in one step: until it is complete, `path` has what it had before."""
-    # A link stays a link: its target is replaced.
-    target = os.path.realpath(path)
-    is_new = not os.path.exists(target)
-    if not is_new and not os.path.isfile(target):  # a folder, or a device such as /dev/null
-        raise FileExistsError(errno.EEXIST, "what is there is no file", path)
-    folder = os.path.dirname(target)
-    temporary = os.path.join(folder, f".funcgrad-{os.urandom(8).hex()}.tmp")
+def write_archive(
+    path: str, about: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], fsync: bool = True
+) -> None:
+    """Write a file of our format in one step: see `replacing`."""
     text = json.dumps(
         {"format": "funcgrad", "version": _VERSION, **about},
         allow_nan=False,
         separators=(",", ":"),
     )
-    try:
-        file = open(temporary, "xb")  # noqa: SIM115 - closed below, before it is renamed
-    except FileNotFoundError as error:
-        raise FileNotFoundError(error.errno, "no such folder", folder) from None
-    try:
-        with file:
-            with zipfile.ZipFile(file, "w") as archive:
-                _write_member(archive, ABOUT, np.array(text.encode("ascii")))
-                for member, array in arrays.items():
-                    _write_member(archive, member, array)
-            file.flush()
-            os.fsync(file.fileno())
-        if not is_new:
-            shutil.copymode(target, temporary)
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-    _sync_folder(folder)
-
-
-def _write_member(archive: zipfile.ZipFile, name: str, array: NDArray[Any]) -> None:
-    # A ZipInfo without a date, so that equal trees give equal files.
-    with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as out:
-        out.write(npy_header(array))
-        if array.nbytes:
-            view = _bytes_of(array if _is_laid_out(array) else array.copy(order="C"))
-            for start in range(0, view.size, _CHUNK):
-                out.write(view[start : start + _CHUNK].data)
+    size = sum(array.nbytes for array in arrays.values())
+    with replacing(path, fsync, size) as file, ZipWriter(file) as archive:
+        for name, array in {ABOUT: np.array(text.encode("ascii")), **arrays}.items():
+            archive.add(f"{name}.npy", npy_header(array), bytes_of(array))
 
 
 def npy_header(array: NDArray[Any]) -> bytes:
@@ -99,31 +82,24 @@ def npy_header(array: NDArray[Any]) -> bytes:
             raise ValueError(f"no dtype of .npy files: {dtype}")
         out = io.BytesIO()
         npy.write_array_header_1_0(out, npy.header_data_from_array_1_0(array))
+    if out.tell() > _LONGEST_HEADER:
+        raise ValueError(f"a dtype too long to be read again: {len(dtype.names or ())} fields")
     return out.getvalue()
 
 
-def _is_laid_out(array: NDArray[Any]) -> bool:
-    return bool(array.flags.c_contiguous or array.flags.f_contiguous)
+def bytes_of(array: NDArray[Any]) -> memoryview:
+    """Return the memory of an array, after a copy if it is contiguous in no order."""
+    if not array.nbytes:
+        return memoryview(b"")
+    if not (array.flags.c_contiguous or array.flags.f_contiguous):
+        array = array.copy(order="C")
+    return _flat_bytes(array).data
 
 
-def _bytes_of(array: NDArray[Any]) -> NDArray[np.uint8]:
+def _flat_bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
     """View the memory of an array that is contiguous in either order, and not empty."""
     ordered = array if array.flags.c_contiguous else array.T
     return ordered.reshape(-1).view(np.uint8)
-
-
-def _sync_folder(folder: str) -> None:
-    """Make a renaming last through a loss of power, where folders can be synchronised."""
-    try:
-        descriptor = os.open(folder, os.O_RDONLY)
-    except OSError:  # Windows
-        return
-    try:
-        os.fsync(descriptor)
-    except OSError:  # some network drives
-        pass
-    finally:
-        os.close(descriptor)
 
 
 class Archive:
@@ -187,15 +163,25 @@ class Archive:
         """Return an array, new and writable."""
         try:
             info = self._zip.getinfo(f"{member}.npy")
-            if info.compress_type != zipfile.ZIP_STORED:
-                raise ValueError("it is compressed")
-            with self._zip.open(info) as source:
-                return _read_array(source, info.file_size)
+            if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & _ENCRYPTED:
+                raise ValueError("it is compressed or encrypted")
+            self._file.seek(_data_start(self._file, info))
+            return _read_array(self._file, info.file_size, info.CRC)
         except MemoryError:
             raise
         except Exception as error:
             words = str(error.args[0]) if error.args else type(error).__name__
             raise self.damaged(f"entry {member!r}: {words}") from error
+
+    @contextlib.contextmanager
+    def damage_named(self) -> Iterator[None]:
+        """Turn whatever a file of the right form and wrong content causes into `damaged`."""
+        try:
+            yield
+        except (FuncgradError, MemoryError):
+            raise
+        except Exception as error:
+            raise self.damaged("its structure cannot be read") from error
 
     def damaged(self, reason: str) -> FileFormatError:
         """Make the error of a file that must have been ours."""
@@ -213,24 +199,52 @@ class Archive:
         )
 
 
-def _read_array(source: Any, size: int) -> NDArray[Any]:
-    """Read an ``.npy`` file of `size` bytes."""
-    version = npy.read_magic(source)
+def _data_start(file: BinaryIO, info: zipfile.ZipInfo) -> int:
+    """Return where the content of a member begins, after its header."""
+    file.seek(info.header_offset)
+    header = file.read(_HEADER_SIZE)
+    if len(header) < _HEADER_SIZE or not header.startswith(_ZIP_START):
+        raise ValueError("its header is not where the directory says")
+    lengths = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
+    return info.header_offset + _HEADER_SIZE + lengths
+
+
+def _read_array(file: BinaryIO, size: int, checksum: int) -> NDArray[Any]:
+    """Read an ``.npy`` file of `size` bytes from where `file` stands."""
+    start = file.tell()
+    version = npy.read_magic(file)
     if version != (1, 0):
         raise ValueError(f"unknown version of .npy: {version}")
-    shape, fortran_order, dtype = npy.read_array_header_1_0(source)
+    shape, fortran_order, dtype = npy.read_array_header_1_0(file)
     if dtype.hasobject:
         raise ValueError("it holds pickled objects")
+    if np.empty(0, dtype).itemsize != dtype.itemsize:  # text of no length becomes longer
+        raise ValueError(f"no dtype of arrays: {dtype}")
+    head_size = file.tell() - start
     # Python's integers do not overflow, as those of a hostile header would like them to.
-    if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != size - source.tell():
+    if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != size - head_size:
         raise ValueError(f"{dtype} of shape {shape} does not fit its size")
     out: NDArray[Any] = np.empty(shape, dtype, order="F" if fortran_order else "C")
+    file.seek(start)
+    found = zlib.crc32(file.read(head_size))
     if out.nbytes:
-        view = _bytes_of(out)
-        for start in range(0, view.size, _CHUNK):
-            part = source.read(min(_CHUNK, view.size - start))
-            view[start : start + len(part)] = np.frombuffer(part, np.uint8)
-            if len(part) < min(_CHUNK, view.size - start):
+        view = _flat_bytes(out).data
+        for begin in range(0, len(view), _CHUNK):
+            part = view[begin : begin + _CHUNK]
+            if read_into(file, part) < len(part):
                 raise ValueError("it breaks off")
-    source.read()  # nothing, but where the checksum is compared if there was no data
+            found = zlib.crc32(part, found)
+    if found != checksum:
+        raise ValueError("its checksum is another one")
     return out
+
+
+def read_into(file: BinaryIO, view: memoryview) -> int:
+    """Fill memory from a file, and return how many bytes there were."""
+    count = 0
+    while count < len(view):
+        got: int = file.readinto(view[count:])  # type: ignore[attr-defined]
+        if not got:
+            break
+        count += got
+    return count

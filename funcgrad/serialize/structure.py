@@ -13,7 +13,9 @@ In JSON a node is one of
 ``{"dict": [[key, node], ...]}``, ``OrderedDict``,  mappings, in their own order; the last has the
 ``defaultdict``                                     name of its ``factory`` besides
 ``{"namedtuple": class, "fields": {...}}``          a named tuple
-``{"class": class, "children": [[step, node]...]}`` a registered class, and the steps of key paths
+``{"class": class, "children": [[step, node]...],`` a registered class, the steps of key paths, and
+`` "static": [[name, description]...]}``            descriptions of what is no child: see `statics`
+``{"function": "module:qualified name"}``           a function, which `load` takes from a template
 =================================================== ===============================================
 
 where a class is ``"module:qualified name"``. Files name classes, but looking one up imports nothing
@@ -24,11 +26,10 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import math
 import sys
 from collections import OrderedDict, defaultdict, namedtuple
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,14 +45,24 @@ from funcgrad.errors import (
     user_line,
 )
 from funcgrad.serialize.archive import ABOUT, npy_header
+from funcgrad.serialize.statics import NOT_PLAIN, function_name, plain, static_fields
 
-__all__ = ["as_node", "leaf_nodes", "leaf_value", "place", "tree_of", "unique_names"]
+__all__ = [
+    "SavedFunction",
+    "as_node",
+    "leaf_nodes",
+    "leaf_value",
+    "place",
+    "static_nodes",
+    "static_of",
+    "tree_of",
+    "unique_names",
+]
 
 _MAPPINGS: dict[str, type] = {cls.__name__: cls for cls in (dict, OrderedDict, defaultdict)}
 _FACTORIES: dict[str, Any] = {
     cls.__name__: cls for cls in (bool, complex, dict, float, int, list, set, str, tuple)
 }
-_NOT_PLAIN = object()
 _NAME_KEPT = 1000
 
 
@@ -63,10 +74,10 @@ def place(path: str) -> str:
 # Writing
 
 
-def as_node(value: Any) -> tuple[Any, dict[str, NDArray[Any]]]:
+def as_node(value: Any, path: tree.KeyPath = ()) -> tuple[Any, dict[str, NDArray[Any]]]:
     """Return a tree as JSON, and its arrays by the names of their entries."""
     arrays: dict[str, NDArray[Any]] = {}
-    return _as_node(value, (), arrays), arrays
+    return _as_node(value, path, arrays), arrays
 
 
 def _as_node(value: Any, path: tree.KeyPath, arrays: dict[str, NDArray[Any]]) -> Any:
@@ -84,9 +95,9 @@ def _as_node(value: Any, path: tree.KeyPath, arrays: dict[str, NDArray[Any]]) ->
         if cls is defaultdict:
             return {"defaultdict": pairs, "factory": _factory_name(value.default_factory)}
         return {cls.__name__: pairs}
-    plain = _plain(value)
-    if plain is not _NOT_PLAIN:
-        return plain
+    simple = plain(value)
+    if simple is not NOT_PLAIN:
+        return simple
     children = tree.leaves_with_path(value, is_leaf=lambda node: node is not value)
     if len(children) == 1 and children[0][0] == ():
         return _leaf_node(value, path, arrays)
@@ -96,31 +107,16 @@ def _as_node(value: Any, path: tree.KeyPath, arrays: dict[str, NDArray[Any]]) ->
     if issubclass(cls, tuple) and steps == [f".{field}" for field in fields]:
         return {"namedtuple": _class_name(cls), "fields": dict(zip(fields, nodes, strict=True))}
     pairs = [[step, node] for step, node in zip(steps, nodes, strict=True)]
-    return {"class": _class_name(cls), "children": pairs}
-
-
-def _plain(value: Any) -> Any:
-    """Return a value of Python's own as JSON, or `_NOT_PLAIN`."""
-    cls = type(value)
-    if value is None or cls is bool or cls is str:
-        return value
-    if cls is int:
-        return value if abs(value) < 2**63 else {"int": hex(value)}
-    if cls is float:
-        return value if math.isfinite(value) else {"float": repr(value)}
-    if cls is complex:
-        return {"complex": [repr(value.real), repr(value.imag)]}
-    if cls is bytes:
-        return {"bytes": value.hex()}
-    return _NOT_PLAIN
+    fixed = [[name, description] for name, description in static_fields(value)]
+    return {"class": _class_name(cls), "children": pairs, **({"static": fixed} if fixed else {})}
 
 
 def _key_node(key: Any, path: tree.KeyPath) -> Any:
     """Return the key of a mapping as JSON."""
     if type(key) is tuple:
         return {"tuple": [_key_node(part, path) for part in key]}
-    node = _plain(key)
-    if node is _NOT_PLAIN:
+    node = plain(key)
+    if node is NOT_PLAIN:
         raise ArgumentError(
             f"a dict with a key of type {type(key).__name__} cannot be saved",
             where=f"{tree.keystr(path)}, saved at {user_line()}",
@@ -150,6 +146,9 @@ def _leaf_node(leaf: Any, path: tree.KeyPath, arrays: dict[str, NDArray[Any]]) -
         array = leaf.view(np.ndarray)
     name = tree.keystr(path)
     if type(array) is not np.ndarray:
+        function = None if hasattr(array, "__array__") else function_name(leaf)
+        if function is not None:
+            return {"function": function}
         raise _refusal(leaf, array, name)
     try:
         npy_header(array)
@@ -197,6 +196,33 @@ def _refusal(leaf: Any, array: Any, name: str) -> FuncgradError:
 
 
 # Reading
+
+
+class SavedFunction(NamedTuple):
+    """What a file says about a function: its name, for a template's to be compared with."""
+
+    name: str
+
+
+def static_nodes(node: Any, path: tree.KeyPath = ()) -> Iterator[tuple[str, Any]]:
+    """Yield the path and the description of every static field."""
+    if isinstance(node, dict) and "class" in node:
+        for name, description in node.get("static", ()):
+            yield tree.keystr(path) + (name if name.startswith(".") else f" ({name})"), description
+    for step, child in _children(node) or ():
+        yield from static_nodes(child, (*path, step))
+
+
+def static_of(value: Any, path: tree.KeyPath = ()) -> Iterator[tuple[str, Any]]:
+    """Yield the same of a tree."""
+    children = tree.leaves_with_path(value, is_leaf=lambda node: node is not value)
+    if len(children) == 1 and children[0][0] == ():
+        return
+    if type(value) not in (dict, list, tuple, OrderedDict, defaultdict):
+        for name, description in static_fields(value):
+            yield tree.keystr(path) + (name if name.startswith(".") else f" ({name})"), description
+    for key, child in children:
+        yield from static_of(child, (*path, *key))
 
 
 def leaf_nodes(node: Any, path: tree.KeyPath = ()) -> Iterator[tuple[str, Any]]:
@@ -261,6 +287,8 @@ def leaf_value(node: Any, read: Callable[[str], NDArray[Any]]) -> Any:
         return complex(float(real), float(imag))
     if tag == "bytes":
         return bytes.fromhex(content)
+    if tag == "function" and isinstance(content, str):
+        return SavedFunction(content)
     raise ValueError(f"unknown kind of leaf: {tag!r}")
 
 
@@ -280,11 +308,14 @@ def tree_of(
     """Build the tree that a node describes."""
     children = _children(node)
     if children is None:
-        return leaf_value(node, read)
+        value = leaf_value(node, read)
+        if isinstance(value, SavedFunction):
+            raise _needs_template("the function", value.name, path)
+        return value
     if node is None:
         return None
     if isinstance(node, dict) and "class" in node:
-        raise _needs_like("an instance of", node["class"], path)
+        raise _needs_template("an instance of", node["class"], path)
     steps = [step for step, _ in children]
     values = [tree_of(child, read, strict, (*path, step)) for step, child in children]
     if isinstance(node, list):
@@ -299,16 +330,16 @@ def tree_of(
     if "defaultdict" in node:
         factory = node["factory"]
         if factory is not None and factory not in _FACTORIES:
-            raise _needs_like("a defaultdict with", factory, path)
+            raise _needs_template("a defaultdict with", factory, path)
         return defaultdict(_FACTORIES.get(factory), pairs)
     return OrderedDict(pairs) if "OrderedDict" in node else dict(pairs)
 
 
-def _needs_like(what: str, name: str, path: tree.KeyPath) -> ArgumentError:
+def _needs_template(what: str, name: str, path: tree.KeyPath) -> ArgumentError:
     return ArgumentError(
         f"load cannot make {what} {name.partition(':')[2] or name}",
         where=f"{place(tree.keystr(path))}, loaded at {user_line()}",
-        fix="give a tree of the same structure to take it from: load(path, like=tree)",
+        fix="give a tree of the same structure to take it from: load(path, template=tree)",
     )
 
 
@@ -330,14 +361,14 @@ def _named_tuple(name: str, fields: tuple[str, ...], strict: bool, path: tree.Ke
                 f"the named tuple {qualified} had other fields when it was saved",
                 where=f"{place(tree.keystr(path))} has {', '.join(fields)}; "
                 f"{module}.{qualified} has {', '.join(known)}",
-                fix="give like=, to take the values by name; or strict=False, to have them "
+                fix="give template=, to take the values by name; or strict=False, to have them "
                 "as they were saved",
             )
     if strict:
         raise ArgumentError(
             f"load does not know the named tuple {qualified}",
             where=f"{place(tree.keystr(path))} is a {module}.{qualified}, loaded at {user_line()}",
-            fix=f"import {module} first, or give like=; strict=False makes up a class",
+            fix=f"import {module} first, or give template=; strict=False makes up a class",
         )
     return namedtuple(qualified.rpartition(".")[2], fields)
 

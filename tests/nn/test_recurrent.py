@@ -202,7 +202,7 @@ def test_dropout_is_between_layers():
         (lambda: nn.GRU(3, 4, key=key())(np.ones((5, 2))), ShapeError, "GRUCell expects"),
         (lambda: nn.GRU(3, 4, key=key())(np.ones(3)), ShapeError, r"GRU expects \(\.\.\., time, 3"),
         (lambda: nn.LSTM(3, 4, 0, key=key()), ArgumentError, "num_layers=0"),
-        (lambda: nn.RNN(3, 0, key=key()), ArgumentError, "sizes 3 and 0"),
+        (lambda: nn.RNN(3, 0, key=key()), ArgumentError, "hidden_size=0"),
         (lambda: nn.RNN(3, 4, nonlinearity="sin", key=key()), ArgumentError, "nonlinearity='sin'"),
         (
             lambda: nn.LSTM(3, 4, 2, key=key())(np.ones((5, 3)), [None]),

@@ -1,6 +1,7 @@
 """vmap: which axes, how many examples, what passes through, and what is said of mistakes."""
 
 import math
+import operator
 import pickle
 
 import numpy as np
@@ -480,8 +481,14 @@ def test_plain_array_indexed_by_what_differs():
 
 
 def test_range_of_a_length_that_differs():
-    with pytest.raises(TracerConversionError, match="the same for all examples"):
+    with pytest.raises(TracerConversionError, match="length of a loop differs") as caught:
         fg.vmap(lambda n: sum(range(n)))(np.array([1, 2]))
+    assert "funcgrad.fori_loop(0, n, " in str(caught.value)
+
+
+def test_axis_that_differs():
+    with pytest.raises(TracerConversionError, match="the same for all examples"):
+        fg.vmap(lambda n: operator.index(n))(np.array([1, 2]))
 
 
 def test_leaked_value():

@@ -1,6 +1,7 @@
 """custom_vjp and custom_jvp: the rule that counts, the one that is derived, and what goes wrong."""
 
 import functools
+import math
 import pickle
 import threading
 
@@ -14,6 +15,7 @@ from funcgrad.errors import (
     DtypeError,
     MissingRuleError,
     ShapeError,
+    TracerConversionError,
     TracerLeakError,
     TreeMismatchError,
 )
@@ -651,6 +653,17 @@ def test_wrong_tangents(returned, error, words):
     fun.defjvp(lambda primals, tangents: returned)
     with pytest.raises(error, match=words):
         fg.jvp(fun, (np.ones(2),), (np.ones(2),))
+
+
+@pytest.mark.parametrize(
+    "use", [lambda fun: fg.jvp(fun, (1.0,), (1.0,)), lambda fun: fg.grad(fg.grad(fun))(1.0)]
+)
+def test_backward_rule_that_cannot_be_traced(use):
+    fun = custom_vjp(lambda x: x * x)
+    fun.defvjp(lambda x: (x * x, x), lambda x, out_bar: (2.0 * math.exp(x * out_bar),))
+    with pytest.raises(TracerConversionError, match="backward rule of <lambda>") as caught:
+        use(fun)
+    assert "@<lambda>.defjvp" in str(caught.value)
 
 
 @pytest.mark.parametrize("make", [custom_vjp, custom_jvp])

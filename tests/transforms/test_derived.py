@@ -1,6 +1,7 @@
 """Jacobians, Hessians and their products."""
 
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -219,6 +220,20 @@ def test_product_with_the_hessian_of_what_is_no_scalar(f, error, message):
     assert "hvp(<lambda>) at" in str(caught.value)
 
 
+@pytest.mark.parametrize("transform", [fg.jacfwd, fg.jacrev, fg.jacobian, fg.value_and_jacrev])
+@pytest.mark.parametrize("out", ["text", 3, (1, True)])
+def test_jacobian_of_what_has_no_derivative(transform, out):
+    with pytest.raises(DtypeError, match="needs a function that returns floating-point") as caught:
+        transform(lambda x: out)(X)
+    assert f"{transform.__name__}(<lambda>) at" in str(caught.value)
+
+
+def test_jacobian_is_none_for_the_outputs_that_have_no_derivative():
+    positions, rows = fg.jacrev(lambda x: (np.argmax(x), 2.0 * x))(np.ones(2))
+    assert positions is None
+    assert_array_equal(rows, 2.0 * np.eye(2))
+
+
 def test_product_with_a_hessian_of_zeros():
     assert_array_equal(fg.hvp(lambda x: 3.0, (X,), (X,)), np.zeros(3))
     assert_array_equal(fg.hvp(np.sum, (X,), (X,)), np.zeros(3))
@@ -269,3 +284,24 @@ def test_jacobians_can_be_pickled():
     made = pickle.loads(pickle.dumps(fg.jacrev(np.cumsum)))
     assert_array_equal(made(X), np.tril(np.ones((3, 3))))
     assert repr(made) == "jacrev(cumsum)"
+
+
+@pytest.mark.parametrize("jac", [fg.jacfwd, fg.jacrev])
+def test_chunks_bound_memory(jac):
+    """A hidden layer of 5000 elements, 40 times at once or 4 times."""
+    into, out_of = np.ones((5000, 40)) / 40, np.ones((40, 5000)) / 5000
+
+    def network(x):
+        return out_of @ np.tanh(np.sin(into @ x))
+
+    def peak(chunk_size):
+        fun, x = jac(network, chunk_size=chunk_size), np.ones(40)
+        fun(x)
+        tracemalloc.start()
+        try:
+            fun(x)
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    assert peak(4) < 0.5 * peak(None)

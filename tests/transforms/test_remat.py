@@ -427,3 +427,22 @@ def test_name_in_every_mode():
 def test_name_that_is_no_string():
     with pytest.raises(ArgumentError, match="needs a string for a name"):
         checkpoint_name(X, 3)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        checkpoint_policies.save_only_these_names,
+        checkpoint_policies.save_any_names_but_these,
+        checkpoint_policies.save_anything_except_these_names,
+    ],
+)
+def test_names_of_a_policy_are_strings(make):
+    with pytest.raises(ArgumentError, match="takes names, which are strings, got list"):
+        make(["h"])
+
+
+def test_maker_of_a_policy_that_is_not_called():
+    fun = checkpoint(np.sin, policy=checkpoint_policies.save_only_these_names)
+    with pytest.raises(ArgumentError, match="save_only_these_names takes names"):
+        fg.grad(fun)(1.0)

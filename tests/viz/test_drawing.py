@@ -131,6 +131,11 @@ def test_what_is_not_used_is_left_out_of_a_function():
     assert "exp" in fg.viz.graph(fg.make_program(fun)(X)).svg
 
 
+def test_what_is_no_function():
+    with pytest.raises(ArgumentError, match="takes a function or a program, got float"):
+        fg.viz.graph(3.0)
+
+
 def test_a_program_takes_no_arguments():
     with pytest.raises(ArgumentError, match="without arguments"):
         fg.viz.graph(fg.make_program(np.sin)(X), X)
