@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     )
     from funcgrad.indexed import at
     from funcgrad.serialize import CheckpointManager, load, save
+    from funcgrad.staging.jit import jit
     from funcgrad.staging.record import make_program
     from funcgrad.transforms import checkpoint_policies
     from funcgrad.transforms.batching import vmap
@@ -120,6 +121,7 @@ __all__ = [
     "jacfwd",
     "jacobian",
     "jacrev",
+    "jit",
     "jvp",
     "linear_transpose",
     "linearize",
@@ -192,6 +194,7 @@ _FUNCTIONS = {
     "jacfwd": "transforms.derived",
     "jacobian": "transforms.derived",
     "jacrev": "transforms.derived",
+    "jit": "staging.jit",
     "jvp": "transforms.forward",
     "linear_transpose": "transforms.transpose",
     "linearize": "transforms.forward",

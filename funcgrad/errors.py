@@ -34,6 +34,7 @@ __all__ = [
     "TracerConversionError",
     "TracerLeakError",
     "TracerLeakWarning",
+    "TracerValueError",
     "TreeMismatchError",
     "UnhashableTracerError",
 ]
@@ -96,6 +97,10 @@ class TracerLeakError(FuncgradError, RuntimeError):
 
 class TracerConversionError(TracerLeakError, TypeError):
     """A traced value was to become a plain number or array, which would lose its derivative."""
+
+
+class TracerValueError(TracerLeakError):
+    """A function asked for a value that a compiled program does not know: ``if x > 0``."""
 
 
 class TracerAttributeError(ArgumentError, AttributeError):

@@ -14,7 +14,7 @@ import numpy as np
 
 from funcgrad import tree
 from funcgrad.control.carry import Carry, as_pair, aval_of, explained, place_of, read_only, shown
-from funcgrad.control.rows import adopt, is_stackable
+from funcgrad.control.rows import adopt, is_stackable, of_one_dtype
 from funcgrad.control.segments import Segments
 from funcgrad.core.boxed import Boxed
 from funcgrad.core.level import Origin, TracerBase
@@ -286,7 +286,7 @@ class _Outputs:
             return first._rebox(np.stack([leaf._unbox() for leaf in column]))
         if is_stackable(first):
             try:
-                return np.stack(column)
+                return np.stack(of_one_dtype(column))
             except ValueError:
                 pass
         self._complain(position)

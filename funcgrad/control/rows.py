@@ -21,15 +21,17 @@ import numpy as np
 
 from funcgrad.core import assign
 from funcgrad.core.boxed import Boxed
-from funcgrad.core.level import Trace, TracerBase, looked_at, top_trace
+from funcgrad.core.level import Trace, TracerBase, batches_of, concrete, looked_at, top_trace
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.tracer import Tracer, unwrap
-from funcgrad.core.zero import shape_of
+from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import ArgumentError, user_line
 from funcgrad.transforms.batching import BatchTrace
 from funcgrad.transforms.flat import lower
 
-__all__ = ["Piece", "Rows", "RowsTrace", "adopt", "batches_of", "merge", "split"]
+__all__ = ["Piece", "Rows", "RowsTrace", "adopt", "merge", "of_one_dtype", "split"]
+
+_PYTHON = frozenset({bool, int, float, complex})
 
 
 class _Unbatch(Primitive):
@@ -109,21 +111,9 @@ unbatch.def_batch(_unbatch_batch)
 rebatch.def_batch(_rebatch_batch)
 
 
-def _chain(value: Any) -> list[Trace]:
+def _chain(value: Any) -> tuple[Trace, ...]:
     """Return the traces that batch `value`, lowest level first."""
-    if isinstance(value, Boxed):
-        value = value._unbox()
-    found = []
-    while isinstance(value, TracerBase):
-        if value._trace.lead:
-            found.append(value._trace)
-        value = value._value
-    return found[::-1]
-
-
-def batches_of(value: Any) -> tuple[Any, ...]:
-    """Return the vmaps in which `value` differs from row to row, the outermost first."""
-    return tuple(_chain(value)) if isinstance(value, TracerBase) else ()
+    return batches_of(value._unbox() if isinstance(value, Boxed) else value)
 
 
 def _varies(value: Any, base: Trace) -> bool:
@@ -235,12 +225,13 @@ class RowsTrace(BatchTrace):
             for own in self.rows.bases
         )
 
-    def _split(self, args: Sequence[Any]) -> tuple[list[Any], list[bool]]:
+    def split(self, args: Sequence[Any]) -> tuple[list[Any], list[bool]]:
+        """Return the values of arguments, of others than ours our rows, and which have rows."""
         own = [
             arg if type(arg) is not Tracer or arg._trace is self else self.adopt(arg)
             for arg in args
         ]
-        return super()._split(own)
+        return super().split(own)
 
     def adopt(self, value: Any) -> Any:
         """Return a value from outside with the rows of this trace, if it has rows at all."""
@@ -339,9 +330,10 @@ def _merge_leaf(
                 where=f"{place()}, {user_line()}",
                 fix="return an array or a number there, or the same object from all branches",
             )
+    leaves = of_one_dtype([leaf for *_, leaf in parts])
     filled = [
         leaf if has_rows else np.broadcast_to(leaf, (size, *shape_of(leaf)))
-        for size, has_rows, leaf in parts
+        for (size, has_rows, _), leaf in zip(parts, leaves, strict=True)
     ]
     made = filled[0] if len(filled) == 1 else np.concatenate(filled)
     if back is not None:
@@ -351,6 +343,23 @@ def _merge_leaf(
     for base in rows.bases:
         made = rebatch.bind(made, trace=base)
     return made
+
+
+def of_one_dtype(leaves: list[Any]) -> list[Any]:
+    """Return leaves of which the Python numbers take the dtype of the arrays, as in operations."""
+    weak = [type(concrete(leaf)) in _PYTHON for leaf in leaves]
+    if all(weak) or not any(weak):
+        return leaves
+    dtype = np.result_type(
+        *[
+            type(concrete(leaf))(0) if is_weak else dtype_of(leaf)
+            for leaf, is_weak in zip(leaves, weak, strict=True)
+        ]
+    )
+    return [
+        leaf if not is_weak else leaf.astype(dtype) if type(leaf) is Tracer else dtype.type(leaf)
+        for leaf, is_weak in zip(leaves, weak, strict=True)
+    ]
 
 
 def is_stackable(leaf: Any) -> bool:

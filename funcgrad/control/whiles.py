@@ -17,9 +17,16 @@ from funcgrad import tree
 from funcgrad.control.branches import truth
 from funcgrad.control.carry import Carry, explained
 from funcgrad.control.closures import rebound
-from funcgrad.control.rows import Piece, Rows, RowsTrace, adopt, batches_of, merge, split
+from funcgrad.control.rows import Piece, Rows, RowsTrace, adopt, merge, split
 from funcgrad.control.segments import Segments
-from funcgrad.core.level import Origin, TracerBase, is_batched, is_differentiated, looked_at
+from funcgrad.core.level import (
+    Origin,
+    TracerBase,
+    batches_of,
+    is_batched,
+    is_differentiated,
+    looked_at,
+)
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import ArgumentError, describe
 from funcgrad.transforms.flat import call_origin, check_callable

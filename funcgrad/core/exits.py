@@ -136,7 +136,7 @@ def array_error(tracer: TracerBase, frame: Any, dtype: Any) -> FuncgradError:
     name = numpy_function()
     if name == "full":
         return conversion_error(tracer, what, "use funcgrad.numpy.full(shape, x)")
-    if name is not None and callable(getattr(np, name, None)):
+    if name is not None and name in np.__all__ and callable(getattr(np, name)):
         return conversion_error(
             tracer,
             f"{what}: numpy.{name} would make one of its argument, a list perhaps",
@@ -202,13 +202,21 @@ def _kind(tracer: TracerBase) -> str:
 
 def index_error(tracer: TracerBase, frame: Any) -> FuncgradError:
     """Make the error for `frame`, which wants the value as an index, a length or an axis."""
-    if _use(frame) == "index" and tracer.dtype.kind in "iub":  # type: ignore[attr-defined]
+    whole = tracer.dtype.kind in "iub"  # type: ignore[attr-defined]
+    if whole and _use(frame) == "index":
         return array_error(tracer, frame, None)
+    if whole and _called(frame) == "range":
+        return conversion_error(
+            tracer,
+            "the length of a loop differs from example to example",
+            "write funcgrad.fori_loop(0, n, lambda i, carry: ..., start), where each example "
+            "counts its own; or range(n) of an integer that is the same for all",
+        )
     return conversion_error(
         tracer,
         "a traced value cannot be an index, a length or an axis",
         "use an integer: np.floor(x).astype(int) gives plain integers"
-        if tracer.dtype.kind not in "iub"  # type: ignore[attr-defined]
+        if not whole
         else "use an integer that is the same for all examples; for a slice x[i:i+n] write "
         "np.take(x, i + np.arange(n), axis=0)",
     )

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 import numpy as np
 
 from funcgrad.core.hold import Holder
+from funcgrad.core.operands import note_operands
 from funcgrad.errors import (
     TracerConversionError,
     TracerLeakError,
@@ -40,6 +41,7 @@ __all__ = [
     "TracerBase",
     "any_of",
     "at_opening",
+    "batches_of",
     "concrete",
     "detached",
     "escaped",
@@ -194,6 +196,7 @@ class Trace:
                     where=cause.where,
                     fix=FIX_ASSIGNMENT,
                 ).with_traceback(traceback) from None
+            note_operands(error, traceback, self.origin)
 
     def noted(self, name: str, args: Sequence[Any], outs: Sequence[Any]) -> None:
         """Take notice of a call of a function with rules of its own that `process` did not see."""
@@ -402,6 +405,16 @@ def any_of(mask: Any) -> bool:
     if is_recorded(mask):
         return 0 not in mask.shape
     return bool(np.any(concrete(mask)))
+
+
+def batches_of(value: Any) -> tuple[Trace, ...]:
+    """Return the vmaps in which a value has examples, in the order of their axes."""
+    found = []
+    while isinstance(value, TracerBase):
+        if value._trace.lead:
+            found.append(value._trace)
+        value = value._value
+    return tuple(found[::-1])
 
 
 def is_batched(value: Any) -> bool:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.foreign import PLAIN, argument
-from funcgrad.core.level import TracerBase, top_trace, traced_here
+from funcgrad.core.level import TracerBase, holds_tracer, top_trace, traced_here
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import (
     ArgumentError,
@@ -178,6 +178,10 @@ class Primitive:
             self._array_defaults = forward.__defaults__ or ()
             self._static_defaults = forward.__kwdefaults__ or {}
 
+    @property
+    def __name__(self) -> str:  # as it is called in messages
+        return self.name
+
     def __repr__(self) -> str:
         return f"<primitive {self.name}>"
 
@@ -218,10 +222,10 @@ class Primitive:
         if self.canonical is not None:
             args, params = self.canonical(args, params)
         for name, value in params.items():
-            if type(value) in _WRITEABLE:
+            if type(value) in _WRITEABLE and not holds_tracer(value):
                 params[name] = value.copy()  # the caller may write to it before the backward pass
-            elif isinstance(value, TracerBase):
-                if value._trace.records:
+            elif isinstance(value, TracerBase | list):
+                if isinstance(value, TracerBase) and value._trace.records:
                     params[name] = value._trace.look(value, f"the argument {name!r} of {self.name}")
                     continue
                 raise ArgumentError(
@@ -255,18 +259,28 @@ class Primitive:
 
     def def_jvp(self, rule: Rule) -> Rule:
         """Declare the forward-mode rule."""
-        self.jvp = rule
+        self.jvp = self._checked(rule, "def_jvp")
         return rule
 
     def def_vjp(self, rule: Rule) -> Rule:
         """Declare the reverse-mode rule."""
-        self.vjp = rule
+        self.vjp = self._checked(rule, "def_vjp")
         return rule
 
     def def_batch(self, rule: Rule) -> Rule:
         """Declare the rule for many examples at once."""
-        self.batch = rule
+        self.batch = self._checked(rule, "def_batch")
         return rule
+
+    def _checked(self, rule: Rule, declaration: str) -> Rule:
+        if callable(rule):
+            return rule
+        raise ArgumentError(
+            f"{declaration} of {self.name} must be given a function, got {describe(rule)}",
+            where=user_line(),
+            fix=f"write @{self.name}.{declaration} above the rule; functions that give a primitive "
+            f"a rule, such as funcgrad.core.batch.by_loop({self.name}), are called by themselves",
+        )
 
     def def_call(self, *functions: Any) -> Callable[[Any], Any]:
         """Declare the function, of NumPy's own signature, that binds this for NumPy's `functions`.
@@ -406,12 +420,54 @@ def primitive(
             family(made)
         return made
 
-    return declare
+    return _Declaration(declare)
+
+
+class _Declaration:
+    """What ``primitive()`` returns: a decorator, that tells who left the parentheses out."""
+
+    def __init__(self, declare: Callable[[Callable[..., Any]], Primitive]):
+        self._declare = declare
+
+    def __call__(self, forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Primitive:
+        """Declare the primitive."""
+        if args or kwargs or not callable(forward):
+            raise self._misuse()
+        return self._declare(forward)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("def_"):
+            raise self._misuse()
+        raise AttributeError(name)
+
+    def _misuse(self) -> ArgumentError:
+        return ArgumentError(
+            "primitive was written above a function without parentheses",
+            where=user_line(),
+            fix="write @primitive(), or with a family @primitive(linear)",
+        )
 
 
 def register(made: Any, functions: Sequence[Any], registry: dict[Any, Any] = FUNCTIONS) -> None:
-    """Enter a primitive under its name and under the functions that it answers for."""
-    assert made.name not in DECLARED, f"two primitives named {made.name}"
+    """Enter a primitive under its name and under the functions that it answers for.
+
+    One that is declared again in the same place, as a notebook does, takes the place of the former.
+    """
+    former = DECLARED.get(made.name)
+    if former is not None and _place_of(former) != _place_of(made):
+        raise ArgumentError(
+            f"there is a primitive named {made.name!r} already",
+            where=user_line(),
+            fix='give this one another, with @primitive(name="...")',
+        )
     DECLARED[made.name] = made
     made.overridden = tuple(functions)
     registry.update(dict.fromkeys(functions, made))
+
+
+def _place_of(made: Any) -> tuple[Any, Any]:
+    """Return where the forward function of a primitive is written."""
+    forward = getattr(made, "forward", None) or getattr(made, "fun", None)
+    if isinstance(forward, np.ufunc):
+        return None, forward
+    return getattr(forward, "__module__", None), getattr(forward, "__qualname__", forward)

@@ -15,6 +15,7 @@ import numpy as np
 
 from funcgrad.core.level import TracerBase, any_of, concrete, is_recorded
 from funcgrad.core.watching import STRICT
+from funcgrad.errors import ShapeError, describe, user_line
 
 __all__ = [
     "SHORT",
@@ -244,11 +245,18 @@ def fit(x_bar: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
         x_bar = np.add.reduce(x_bar, 0)  # a bias, the usual case
     elif got != shape:
         extra = len(got) - len(shape)
-        leading = tuple(range(extra))
-        stretched = tuple(
-            extra + axis for axis, size in enumerate(shape) if size == 1 and got[extra + axis] != 1
-        )
-        x_bar = np.sum(x_bar, axis=leading + stretched)
+        summed = list(range(extra))
+        for axis, size in enumerate(shape, extra):
+            if axis < 0 or (size != 1 and got[axis] != size):
+                raise ShapeError(
+                    f"a pullback returned {describe(x_bar)} for an argument of shape {shape}",
+                    where=user_line(),
+                    fix="return a cotangent of that shape; further axes before it, and further "
+                    "elements where the argument has one, are summed",
+                )
+            if got[axis] != size:
+                summed.append(axis)
+        x_bar = np.sum(x_bar, axis=tuple(summed))
         if shape_of(x_bar) != shape:
             x_bar = np.reshape(x_bar, shape)
     return x_bar if dtype_of(x_bar) == dtype else _cast(x_bar, dtype)
@@ -264,7 +272,14 @@ def spread(x_dot: Any, out: Any) -> Any:
         return x_dot  # nearly always
     shape, dtype = shape_of(out), dtype_of(out)
     if shape_of(x_dot) != shape:
-        x_dot = np.broadcast_to(x_dot, shape)
+        try:
+            x_dot = np.broadcast_to(x_dot, shape)
+        except ValueError:
+            raise ShapeError(
+                f"a forward rule returned {describe(x_dot)} for an output of shape {shape}",
+                where=user_line(),
+                fix="return a tangent of that shape, or one that can be broadcast to it",
+            ) from None
     return x_dot if dtype_of(x_dot) == dtype else _cast(x_dot, dtype)
 
 

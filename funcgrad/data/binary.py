@@ -19,6 +19,8 @@ from funcgrad.errors import ArgumentError, describe, user_line
 
 __all__ = ["parse_idx", "read_cifar10", "read_idx", "read_npz"]
 
+_NPY, _ZIP = b"\x93NUMPY", b"PK"
+
 # The third byte of an IDX file; numbers are big-endian.
 _IDX_DTYPES: dict[int, np.dtype[Any]] = {
     0x08: np.dtype(">u1"),
@@ -141,7 +143,7 @@ def _refused(name: str, reason: str, fix: str) -> DataFormatError:
 
 
 def read_npz(
-    path: str | os.PathLike[str], names: Sequence[str] | None = None
+    path: str | os.PathLike[str], names: str | Sequence[str] | None = None
 ) -> dict[str, NDArray[Any]]:
     """Read arrays from a file of NumPy's, ``.npz``.
 
@@ -149,7 +151,7 @@ def read_npz(
     ----------
     path : str or path-like
         The file. It may come from a stranger: nothing in it is executed.
-    names : sequence of str, optional
+    names : str or sequence of str, optional
         Which arrays; all if not given.
 
     Returns
@@ -178,11 +180,15 @@ def read_npz(
     name = file_name(path, "read_npz")
     with open(name, "rb") as file:  # np.load would add .npz, and read single arrays
         try:
+            start = file.read(len(_NPY))
+            if start == _NPY:
+                raise ValueError("it is one array, which np.load reads")
+            if not start.startswith(_ZIP):
+                raise ValueError(f"it begins with {start.hex(' ') or 'nothing'}, and is no archive")
+            file.seek(0)
             with np.load(file, allow_pickle=False) as found:
-                if not isinstance(found, np.lib.npyio.NpzFile):
-                    raise ValueError("it is one array, which np.load reads")
                 known = list(found.files)
-                wanted = known if names is None else list(names)
+                wanted = known if names is None else [names] if isinstance(names, str) else names
                 for key in wanted:
                     if key not in known:
                         raise ArgumentError(

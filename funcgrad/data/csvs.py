@@ -6,6 +6,7 @@ what a data set is made of.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import os
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from funcgrad.data.opening import DataFormatError, read_bytes
-from funcgrad.errors import ArgumentError, user_line
+from funcgrad.errors import ArgumentError, DtypeError, user_line
 
 __all__ = ["read_csv"]
 
@@ -50,7 +51,7 @@ def read_csv(
     delimiter : str, default ","
         What stands between fields.
     dtype : dtype_like, default float64
-        Of the arrays.
+        Of the arrays. Integers are read exactly, and have to fit; so have booleans, 0 or 1.
     convert : dict, optional
         For columns that are no numbers: by the name or number of the column, a dict from texts to
         numbers, or a function of a text that returns a number.
@@ -67,10 +68,13 @@ def read_csv(
     Raises
     ------
     DataFormatError
-        A line has more or fewer fields than the first one, or a field is no number: line and column
-        are named. Or there are no rows.
+        A line has more or fewer fields than the first one, or a field is no number, or one that
+        `dtype` does not hold: line and column are named. Or there are no rows.
     ArgumentError
-        There is no such column, or it is not clear whether the first line has names.
+        There is no such column, or it is not clear whether the first line has names; `delimiter`
+        is longer than a character, or `encoding` is unknown.
+    DtypeError
+        `dtype` is none of numbers.
     OSError
         The file is not there, or cannot be read.
 
@@ -102,6 +106,7 @@ def read_csv(
       fix:   correct the file, leave the column out by columns=, or give convert={'kind': ...}
     >>> folder.cleanup()
     """
+    kind = _number_type(dtype)
     content, name = read_bytes(path, "read_csv")
     lines, rows = _rows_of(content, name, delimiter, encoding)
     if not rows:
@@ -115,21 +120,50 @@ def read_csv(
     table = Table(name, names, lines, rows, convert or {}, missing, plain)
     if columns is None:
         columns = list(range(len(names or rows[0])))
-    return table.select(columns, np.dtype(dtype))
+    return table.select(columns, kind)
+
+
+def _number_type(dtype: DTypeLike) -> np.dtype[Any]:
+    try:
+        kind = np.dtype(dtype)
+    except TypeError:
+        kind = np.dtype(object)
+    if kind.kind not in "biufc":
+        raise DtypeError(
+            f"a table of numbers cannot be of dtype {dtype!r}",
+            where=f"argument 'dtype' of read_csv() at {user_line()}",
+            fix="write dtype=np.float64, and convert={column: {text: number}} for columns of text",
+        )
+    return kind
 
 
 def _rows_of(
     content: bytes, name: str, delimiter: str, encoding: str
 ) -> tuple[list[int], list[list[str]]]:
     """Return the lines that are not blank, with their numbers; all of one length."""
+    if not isinstance(delimiter, str) or len(delimiter) != 1:
+        raise ArgumentError(
+            f"a delimiter is one character, not {delimiter!r}",
+            where=f"argument 'delimiter' of read_csv() at {user_line()}",
+            fix="write delimiter=';', say; blanks around it are left out",
+        )
     try:
         text = content.decode(encoding)
+    except LookupError as error:
+        raise ArgumentError(
+            f"there is no encoding {encoding!r}",
+            where=f"argument 'encoding' of read_csv() at {user_line()}",
+            fix="write encoding='latin-1', say",
+        ) from error
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
+        other = "utf-16" if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else None
         raise DataFormatError(
             f"{name} is no text in {encoding}",
             where=f"line {line}, read at {user_line()}",
-            fix="give its encoding, such as encoding='latin-1'",
+            fix=f"give its encoding: encoding={other!r}"
+            if other
+            else "give its encoding, such as encoding='latin-1'",
         ) from error
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True)
     lines, rows = [], []
@@ -189,6 +223,15 @@ def number(text: str) -> float:
     return float(text)
 
 
+def exact_number(text: str) -> float:
+    """Return the number that a text is: an int, however long, where it has no point."""
+    value = number(text)
+    try:
+        return int(text)
+    except ValueError:
+        return value
+
+
 class Table:
     """The fields of a file, and columns of numbers from it."""
 
@@ -217,6 +260,12 @@ class Table:
         if isinstance(columns, tuple):
             return tuple([self.select(value, dtype) for value in columns])
         if isinstance(columns, list):
+            if not columns:
+                raise ArgumentError(
+                    "a list of no columns",
+                    where=f"argument 'columns' of read_csv() at {user_line()}",
+                    fix="leave columns= out to read all of them",
+                )
             indices = [self._index(column) for column in columns]
             return np.stack([self._column(i, dtype) for i in indices], axis=1)
         return self._column(self._index(columns), dtype)
@@ -250,38 +299,57 @@ class Table:
     def _column(self, index: int, dtype: np.dtype[Any]) -> NDArray[Any]:
         fields = [row[index] for row in self._rows]
         how = self._convert.get(index)
+        read = exact_number if dtype.kind in "iu" else number
         try:
-            if how is None and self._plain:
-                values = list(map(float, fields))
-            else:
-                values = [self._value(field, how) for field in fields]
-        except Exception:  # now one by one, to say which
-            values = [self._named_value(i, index, how) for i in range(len(fields))]
-        out = np.array(values)
-        if dtype.kind in "iub" and out.dtype.kind == "f":
-            for i in np.flatnonzero(~np.isfinite(out) | (out != np.trunc(out))):
+            if how is not None or not self._plain:
+                raise ValueError
+            values: list[Any] = list(map(int if dtype.kind in "iu" else float, fields))
+        except ValueError:
+            values = [self._number(i, index, how, read) for i in range(len(fields))]
+        if dtype.kind in "iu":
+            return np.array(self._integers(values, index, dtype), dtype)
+        numbers = np.array(values)
+        with np.errstate(over="ignore"):  # said below
+            out = numbers.astype(dtype)
+        lost = (numbers != 0) & (numbers != 1) if dtype.kind == "b" else np.isinf(out)
+        for i in np.flatnonzero(lost & (np.isfinite(numbers) | (dtype.kind == "b"))):
+            raise self._unfit(int(i), index, dtype)
+        return out
+
+    def _integers(self, values: list[Any], index: int, dtype: np.dtype[Any]) -> list[Any]:
+        """Return numbers as integers, if they are some that the dtype holds."""
+        least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+        for i, value in enumerate(values):
+            if not (isinstance(value, int) or float(value).is_integer()):
                 raise DataFormatError(
-                    f"{fields[i]!r} is no integer",
-                    where=self._place(int(i), index),
+                    f"{self._rows[i][index]!r} is no integer",
+                    where=self._place(i, index),
                     fix="read the column as floats: dtype=np.float64",
                 )
-        return out.astype(dtype, copy=False)
+            if not least <= value <= most:
+                raise self._unfit(i, index, dtype)
+        return [int(value) for value in values]
 
-    def _value(self, field: str, how: Any) -> float:
-        text = field.strip()
-        if not text and self._missing is not None:
-            return self._missing
-        if how is None:
-            return number(text)
-        return float(how(text) if callable(how) else how[text])
+    def _unfit(self, row: int, index: int, dtype: np.dtype[Any]) -> DataFormatError:
+        return DataFormatError(
+            f"{self._rows[row][index]!r} does not fit into {dtype}",
+            where=self._place(row, index),
+            fix="read the column as another dtype, such as np.float64",
+        )
 
-    def _named_value(self, row: int, index: int, how: Any) -> float:
+    def _number(self, row: int, index: int, how: Any, read: Callable[[str], float]) -> float:
+        """Return the number that a field is or stands for; `how` converts it, if not None."""
         field = self._rows[row][index]
+        text = field.strip()
         try:
-            return self._value(field, how)
+            if not text and self._missing is not None:
+                return self._missing
+            if how is None:
+                return read(text)
+            return float(how(text) if callable(how) else how[text])
         except Exception as error:
             label = repr(self._names[index]) if self._names else index
-            if not field.strip():
+            if not text:
                 what, fix = "a field is empty", "say what it stands for, such as missing=np.nan"
             elif how is None:
                 what = f"{field!r} is no number"
@@ -289,6 +357,9 @@ class Table:
                     "correct the file, leave the column out by columns=, or give "
                     f"convert={{{label}: ...}}"
                 )
+                other = next((mark for mark in ";\t|" if mark in text), None)
+                if other is not None:
+                    fix = f"give the delimiter of the file: delimiter={other!r}"
             else:
                 what, fix = f"convert has nothing for {field!r}", f"look at convert[{label}]"
             raise DataFormatError(what, where=self._place(row, index), fix=fix) from error

@@ -9,6 +9,7 @@ pass can be resumed in its middle from a handful of ints.
 from __future__ import annotations
 
 import math
+import operator
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -31,6 +32,7 @@ from funcgrad.data.stages import (
     Stage,
     check_count,
     check_key,
+    int_of,
     wrong_place,
 )
 from funcgrad.data.streams import (
@@ -528,7 +530,7 @@ class Dataset:
             if not isinstance(state, Mapping) or "epoch" not in state:
                 raise wrong_place(f"it is {describe(state)}")
             place = dict(state)
-            epoch = int(place.pop("epoch"))
+            epoch = int_of(place.pop("epoch"), "epoch")
         if isinstance(self._stage, Indexed):
             return self._stage.start(epoch, place)
         return Recorded(self._stage, epoch, place)
@@ -569,7 +571,14 @@ class Dataset:
                 where=f"data[{index!r}] at {user_line()}",
                 fix="next(data.iterate()), or index before filter() or prefetch()",
             )
-        number = index.__index__()
+        try:
+            number = operator.index(index)
+        except TypeError as error:
+            raise ArgumentError(
+                f"the number of an item is an int, not {describe(index)}",
+                where=f"data[{index!r}] at {user_line()}",
+                fix="several are data.skip(start).take(count)",
+            ) from error
         position = number + stage.length if number < 0 else number
         if not 0 <= position < stage.length:
             raise IndexError(f"data[{number}] of {stage.length} items")

@@ -57,6 +57,12 @@ class Indexed(Stage):
     length: int | float
 
     @property
+    def outline(self) -> str:
+        """What decides which items there are: a place belongs to data of the same outline."""
+        inner: Indexed = self._inner  # type: ignore[attr-defined]
+        return inner.outline
+
+    @property
     def names_samples(self) -> bool:
         """Whether a number stands for one sample, the same in all epochs, which no other has."""
         inner = getattr(self, "_inner", None)
@@ -81,14 +87,11 @@ class Numbered(DataIterator):
         self._position = 0
         self._one: Callable[[int], Any] | None = None
         if place is not None:
-            self._position, length = fields_of(place, ("position", "length"))
-            if length != self._shown_length():
-                raise wrong_place(f"that had the length {length}, this has {self._shown_length()}")
+            self._position, outline = fields_of(place, ("position", "data"))
+            if outline != stage.outline:
+                raise wrong_place(f"that was {outline}; this is {stage.outline}")
             if not 0 <= self._position <= self._length:
                 raise wrong_place(f"it has the position {self._position} of {self._length}")
-
-    def _shown_length(self) -> int:
-        return -1 if self._length == math.inf else int(self._length)
 
     def __next__(self) -> Any:
         i = self._position
@@ -105,7 +108,7 @@ class Numbered(DataIterator):
 
     @override
     def place(self) -> dict[str, Any]:
-        return {"position": self._position, "length": self._shown_length()}
+        return {"position": self._position, "data": self._stage.outline}
 
     @override
     def close(self) -> None:
@@ -128,6 +131,11 @@ class Arrays(Indexed, Reader):
         # `take` copies, also one row, and is a little quicker than indexing.
         self._take = [leaf.take if isinstance(leaf, np.ndarray) else None for leaf in leaves]
         self._leaves = leaves
+
+    @property
+    @override
+    def outline(self) -> str:
+        return f"{self.length} samples"
 
     @override
     def reader(self, epoch: int) -> Reader:
@@ -163,6 +171,11 @@ class Samples(Indexed, Reader):
     def __init__(self, samples: Sequence[Any]) -> None:
         self.length = len(samples)
         self._samples = samples
+
+    @property
+    @override
+    def outline(self) -> str:
+        return f"{self.length} samples"
 
     @override
     def reader(self, epoch: int) -> Reader:
@@ -205,6 +218,11 @@ class Shuffled(Indexed):
         self._inner = inner
         self._key = key
 
+    @property
+    @override
+    def outline(self) -> str:
+        return f"{self._inner.outline}, shuffled"
+
     @override
     def reader(self, epoch: int) -> Reader:
         order = random.permutation(random.fold_in(self._key, epoch), int(self.length))
@@ -219,6 +237,11 @@ class Picked(Indexed):
         self.is_random = inner.is_random
         self._inner = inner
         self._order = order
+
+    @property
+    @override
+    def outline(self) -> str:
+        return f"{self._inner.outline}, {self.length} of them"
 
     @override
     def reader(self, epoch: int) -> Reader:
@@ -256,6 +279,11 @@ class Part(Indexed):
         self.length = max(min(stop, inner.length) - self._start, 0)
         self.is_random = inner.is_random
         self._inner = inner
+
+    @property
+    @override
+    def outline(self) -> str:
+        return f"{self._inner.outline}, {self.length} from {self._start} on"
 
     @override
     def reader(self, epoch: int) -> Reader:
@@ -314,6 +342,12 @@ class Repeated(Indexed):
         self.is_random = inner.is_random
         self._inner = inner
         self._times = times
+
+    @property
+    @override
+    def outline(self) -> str:
+        often = "without end" if self._times is None else f"{self._times} times"
+        return f"{self._inner.outline}, {often}"
 
     @override
     def reader(self, epoch: int) -> Reader:
@@ -419,7 +453,14 @@ class Batched(Indexed):
         self.is_random = inner.is_random
         self._inner = inner
         self._size = size
+        self._drop_last = drop_last
         self._collate = collate
+
+    @property
+    @override
+    def outline(self) -> str:
+        kind = "full batches" if self._drop_last else "batches"
+        return f"{self._inner.outline}, in {kind} of {self._size}"
 
     @override
     def reader(self, epoch: int) -> Reader:

@@ -6,11 +6,15 @@ item that was taken, and what lies in the channel is simply made again when a pa
 
 The thread knows the channel, and not the iterator outside. When that is closed or forgotten, the
 channel is closed, at which the thread ends.
+
+A process that is forked has no threads but the one that forked it, and the locks of others stay as
+they were. So each walk begins again there, after the last item that was taken.
 """
 
 from __future__ import annotations
 
 import contextvars
+import os
 import threading
 import weakref
 from collections import deque
@@ -37,7 +41,7 @@ class Prefetched(Stage):
     @override
     def start(self, epoch: int, place: Place | None) -> DataIterator:
         inner = None if place is None else fields_of(place, ("source",))[0]
-        return PrefetchWalk(self._source.start(epoch, inner), self._count)
+        return PrefetchWalk(self._source, epoch, inner, self._count)
 
 
 class Channel:
@@ -98,7 +102,10 @@ def _produce(source: DataIterator, channel: Channel) -> None:
 class PrefetchWalk(DataIterator):
     """The side of the channel that items are taken from."""
 
-    def __init__(self, source: DataIterator, size: int) -> None:
+    def __init__(self, stage: Stage, epoch: int, place: Place | None, size: int) -> None:
+        source = stage.start(epoch, place)
+        self._stage = stage
+        self._inner_epoch = epoch
         self._source: DataIterator | None = source
         self._size = size
         self._place = source.place()
@@ -132,7 +139,15 @@ class PrefetchWalk(DataIterator):
             daemon=True,
         )
         self._closing = weakref.finalize(self, channel.close)
+        _WALKS.add(self)
         self._thread.start()
+
+    def begin_again(self) -> None:
+        """Go on in a forked process, where the thread is not."""
+        if self._thread is not None:
+            self._closing.detach()
+            self._thread = self._channel = None
+            self._source = self._stage.start(self._inner_epoch, self._place)
 
     def _finish(self) -> None:
         """Let the thread end, and wait for it."""
@@ -152,3 +167,16 @@ class PrefetchWalk(DataIterator):
             self._source.close()
             self._source = None
         self._finish()
+
+
+_WALKS: weakref.WeakSet[PrefetchWalk] = weakref.WeakSet()
+"""Those that have a thread, or had one."""
+
+
+def _after_fork() -> None:
+    for walk in list(_WALKS):
+        walk.begin_again()
+
+
+if hasattr(os, "register_at_fork"):  # there is no forking under Windows
+    os.register_at_fork(after_in_child=_after_fork)

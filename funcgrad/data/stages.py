@@ -2,7 +2,8 @@
 
 The one idea: a stage is an immutable value, which knows its length (`UNKNOWN` if nobody does,
 ``math.inf`` if it has no end) and can start a walk in any epoch and at any place. The place of a
-walk is a small dict of ints, which is all that it takes to go on from there later.
+walk is a small dict of numbers, which is all that it takes to go on from there later, and of a few
+words about the data, by which a place in other data is recognised.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ __all__ = [
     "check_count",
     "check_key",
     "fields_of",
+    "int_of",
     "stopped",
     "wrong_place",
 ]
@@ -72,7 +74,7 @@ class DataIterator(abc.ABC):
 
     @property
     def state(self) -> dict[str, Any]:
-        """Where the pass is: a small dict, of ints and dicts of them, which `fg.save` can store.
+        """Where the pass is: a small dict of ints, strings and dicts, which `fg.save` can store.
 
         ``data.iterate(state)`` goes on with the item after the last one that was returned.
         """
@@ -163,10 +165,17 @@ def fields_of(place: Place, names: Iterable[str]) -> list[Any]:
     if not isinstance(place, Mapping) or set(place) != wanted:
         found = sorted(map(str, place)) if isinstance(place, Mapping) else describe(place)
         raise wrong_place(f"it has {found} where this pipeline has {sorted(wanted)}")
-    return [place[name] if name == "source" else _int(place[name], name) for name in names]
+    return [_field(place[name], name) for name in names]
 
 
-def _int(value: Any, name: str) -> int:
+def _field(value: Any, name: str) -> Any:
+    if name == "source":
+        return value
+    return str(value) if name == "data" else int_of(value, name)  # arrays, if saved as such
+
+
+def int_of(value: Any, name: str) -> int:
+    """Return a number of a place as an int, also if it was saved as an array."""
     try:
         return int(value)
     except (TypeError, ValueError):

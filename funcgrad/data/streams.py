@@ -26,7 +26,7 @@ from funcgrad.data.stages import (
     stopped,
     wrong_place,
 )
-from funcgrad.errors import ArgumentError, user_line
+from funcgrad.errors import ArgumentError, describe, user_line
 
 __all__ = [
     "BatchedStream",
@@ -96,7 +96,15 @@ class GeneratorWalk(DataIterator):
 
     def __next__(self) -> Any:
         if self._items is None:
-            self._items = iter(self._make())
+            made = self._make()
+            try:
+                self._items = iter(made)
+            except TypeError as error:
+                raise ArgumentError(
+                    f"the function returned {describe(made)}, which is nothing to go through",
+                    where=f"Dataset.from_generator({_name(self._make)}), used at {user_line()}",
+                    fix="yield the items, or return a list or an iterator of them",
+                ) from error
             for position in range(self._count):
                 if next(self._items, self) is self:
                     raise wrong_place(

@@ -19,14 +19,14 @@ from funcgrad import tree
 from funcgrad.core import assign
 from funcgrad.core.boxed import Boxed
 from funcgrad.core.elementwise import Elementwise
-from funcgrad.core.level import Trace, TracerBase, concrete, traces_in_progress
+from funcgrad.core.level import Trace, TracerBase, batches_of, concrete, traces_in_progress
 from funcgrad.core.tracer import Tracer
 from funcgrad.core.watching import DOING, repeating, watcher
 from funcgrad.debug.lines import Line, here
 from funcgrad.transforms.forward import LinearTrace
 from funcgrad.transforms.tape import ReverseTrace
 
-__all__ = ["Made", "Operand", "batches_of", "observe", "observe_open", "record_of", "release"]
+__all__ = ["Made", "Operand", "observe", "observe_open", "record_of", "release"]
 
 
 class Operand:
@@ -80,16 +80,6 @@ class Made:
         self.origin = _records[trace.level].origin
         self.elementwise = elementwise
         self.operands = [Operand(arg, trace) for arg in args]
-
-
-def batches_of(value: Any) -> tuple[Any, ...]:
-    """Return the traces in which a value has examples, in the order of its axes."""
-    found = []
-    while isinstance(value, TracerBase):
-        if value._trace.lead:
-            found.append(value._trace)
-        value = value._value
-    return tuple(found[::-1])
 
 
 class Record:

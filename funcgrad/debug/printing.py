@@ -19,7 +19,7 @@ import numpy as np
 from funcgrad import tree
 from funcgrad.control.rows import adopt
 from funcgrad.core.boxed import Boxed
-from funcgrad.core.level import TracerBase, concrete
+from funcgrad.core.level import TracerBase, batches_of, concrete
 from funcgrad.errors import ArgumentError, describe, user_line
 
 __all__ = ["breakpoint", "callback", "print", "value"]
@@ -223,15 +223,8 @@ def _calls(args: Any, kwargs: Any, batched: bool) -> Iterator[tuple[Any, Any]]:
         )
 
 
-def _batches(leaf: Any) -> list[Any]:
-    """Return the traces in which a leaf has examples, in the order of its axes."""
-    inner = leaf._unbox() if isinstance(leaf, Boxed) else leaf
-    traces = []
-    while isinstance(inner, TracerBase):
-        if inner._trace.lead:
-            traces.append(inner._trace)
-        inner = inner._value
-    return traces[::-1]
+def _batches(leaf: Any) -> tuple[Any, ...]:
+    return batches_of(leaf._unbox() if isinstance(leaf, Boxed) else leaf)
 
 
 def _picked(leaf: Any, index: tuple[int, ...]) -> Any:

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.level import TracerBase
+from funcgrad.core.level import TracerBase, batches_of
 from funcgrad.core.watching import repeating
 from funcgrad.core.zero import is_finite
 from funcgrad.debug.leaks import report
-from funcgrad.debug.operations import Made, Record, batches_of
+from funcgrad.debug.operations import Made, Record
 from funcgrad.debug.wording import Found, error_backward, error_forward
 from funcgrad.transforms.backward import pulled_with_care
 from funcgrad.transforms.forward import ForwardTrace, LinearTrace

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.level import concrete
+from funcgrad.core.level import batches_of, concrete
 from funcgrad.debug.lines import Line
-from funcgrad.debug.operations import Made, Operand, batches_of
+from funcgrad.debug.operations import Made, Operand
 from funcgrad.errors import NonFiniteError, describe, is_ours
 
 __all__ = ["Found", "error_backward", "error_forward"]

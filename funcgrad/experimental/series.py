@@ -167,6 +167,26 @@ def _divided(slope: Series | None, k: int) -> Any:
     return None if term is None else term / k
 
 
+class _Solution(Series):
+    """What solves an equation: its next term is the one that makes the residual's zero."""
+
+    __slots__ = ("residual", "solve")
+
+    def __init__(
+        self,
+        outs: tuple[Any, ...],
+        residual: Callable[[list[Any], int], list[Any]],
+        solve: Callable[[list[Any]], list[Any]],
+    ):
+        super().__init__(outs)
+        self.residual = residual
+        self.solve = solve
+
+    def _next(self, k: int) -> Any:
+        dots = self.residual(self.terms, k)
+        return None if all(dot is None for dot in dots) else tuple(self.solve(dots))
+
+
 class _Item(Series):
     """One of several results."""
 
@@ -220,7 +240,7 @@ class JetTrace(CallingTrace):
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Push through any other operation."""
-        primals, series = self._split(args)
+        primals, series = self.split(args)
         key = _key(primitive, params, primals, series)
         found = self._found(key)
         if found is not None:
@@ -263,12 +283,14 @@ class JetTrace(CallingTrace):
 
     def call(self, rules: Rules, leaves: Leaves) -> tuple[Leaves, Any]:
         """Push through a function that has rules of its own."""
-        primals, series = self._split(leaves)
+        primals, series = self.split(leaves)
         series = [None if fixed else part for part, fixed in zip(series, rules.fixed, strict=True)]
         outs, treedef = rules.run(primals)
         if all(part is None for part in series):
             return outs, treedef
         outs = list(map(unwrap, outs))
+        if rules.equation is not None:
+            return self._solved(rules, primals, outs), treedef
 
         def slope(made: Series) -> Any:
             values = [self._traced(*pair) for pair in zip(primals, series, strict=True)]
@@ -287,6 +309,37 @@ class JetTrace(CallingTrace):
             out if part is None or not is_floating(out) else Tracer(self, out, part)
             for out, part in zip(outs, extra, strict=True)
         ], treedef
+
+    def _solved(self, rules: Rules, primals: Leaves, outs: Leaves) -> Leaves:
+        """Return the solution of an equation, term by term.
+
+        As the residual of ``x0 + ... + x[k-1] t**(k-1)`` is zero up to order k - 1, and another
+        term adds ``J(x0) x[k]`` to that of order k, each takes one solution with the same J.
+        """
+        solve = rules.linear(self, primals, ())[2]
+
+        def residual(terms: list[Any], k: int) -> list[Any]:
+            known, order = self.known, self.order
+            self.known, self.order = None, k
+            try:
+                paths = [
+                    [None if term is None else term[place] for term in terms]
+                    for place in range(len(outs))
+                ]
+                made = rules.equation([Tracer(self, path[0], Series(*path)) for path in paths])  # type: ignore[misc]
+            finally:
+                self.known, self.order = known, order
+            found = [out._extra if self._is_own(out) else None for out in made]
+            return [None if series is None else series.term(k) for series in found]
+
+        extra = self._finished(_Solution(tuple(outs), residual, solve), None, None)
+        return [
+            out if part is None else Tracer(self, out, part)
+            for out, part in zip(outs, extra, strict=True)
+        ]
+
+    def _is_own(self, value: Any) -> bool:
+        return type(value) is Tracer and value._trace is self
 
     def _called(self, slope: Callable[[Any], Any], outs: Leaves) -> list[Series | None]:
         """Return the series of the results of a function with rules.
@@ -308,7 +361,7 @@ class JetTrace(CallingTrace):
         ]
 
     def _elementwise(self, primitive: Elementwise, fun: Callable[..., Any], args: Any) -> Any:
-        primals, series = self._split(args)
+        primals, series = self.split(args)
         key = _key(primitive, {"": fun}, primals, series)
         found = self._found(key)
         if found is not None:
@@ -365,7 +418,7 @@ class JetTrace(CallingTrace):
 
         return _Linear(out, push, series)
 
-    def _split(self, args: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    def split(self, args: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """Return the values and the series of arguments, None for the series of a constant."""
         if self.ended:
             self.escaped()

@@ -13,6 +13,7 @@ with derivatives of lower levels, so that derivatives of any order come out.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ import numpy as np
 
 from funcgrad.core.level import Origin, Trace, traces_in_progress
 from funcgrad.core.zero import fit
-from funcgrad.transforms.batching import _shared
+from funcgrad.transforms.batching import shared
 from funcgrad.transforms.calls import Leaves, Linear, Rules, aval_of, call, taped
 from funcgrad.transforms.custom_rules import filled
 from funcgrad.transforms.forward import note
@@ -102,10 +103,17 @@ class System:
 class _Solution(Rules):
     """A function of the residual that returns the solution, with its derivative."""
 
-    def __init__(self, values: Leaves, system: Callable[[Trace, Leaves], System], name: str):
+    def __init__(
+        self,
+        values: Leaves,
+        system: Callable[[Trace, Leaves], System],
+        name: str,
+        equation: Residual,
+    ):
         self.values = values
         self.system = system
         self.name = name
+        self.equation = equation
         self.fixed: Sequence[bool] = ()
         # `checkpoint` asks again, when what the residual refers to can no longer be used.
         self.solves: dict[str, Linear] = {}
@@ -184,16 +192,21 @@ def attach(
     if not traces_in_progress():
         return values
     equation = within(residual, origin)
+
+    def up_to(level: int, xs: Leaves) -> Leaves:
+        return [only_below(out, level + 1) for out in equation(xs)]
+
     level = 0
     while True:
         # As constants that are traced, of which np.zeros_like(x) is one that may be assigned to.
-        outs = equation(list(map(_shared, values)))
+        outs = equation(list(map(shared, values)))
         trace = differentiating(outs, above=level)
         if trace is None:
             return rewrapped(values)
         level = trace.level
         outs = [only_below(out, level + 1) for out in outs]
-        rules = _Solution(values, _Maker(residual, values, system, origin), origin.transform)
+        system_of = _Maker(residual, values, system, origin)
+        rules = _Solution(values, system_of, origin.transform, functools.partial(up_to, level))
         rules.fixed = [False] * len(outs)
         values, _ = call(rules, outs)
 

@@ -120,17 +120,26 @@ class Dense(_Flat):
         return self._pulling(lambda y: _solved(matrix, y, self.origin))
 
 
+# By which argument the user can choose another method, of those who have one.
+_METHODS = {
+    "custom_root": "tangent_solve=",
+    "fixed_point": "solve=",
+    "implicit_diff": "solve=",
+}
+
+
 def _solved(matrix: Any, y: Any, origin: Origin) -> Any:
     try:
         return np.linalg.solve(matrix, y)
     except np.linalg.LinAlgError:
         pass
+    method = _METHODS.get(origin.transform)
     raise SingularJacobianError(
         f"the solution of {origin.name} has no derivative: the Jacobian of the equation there is "
         "singular",
         where=f"{user_line()}; {origin}",
-        fix="see whether the solution is unique, and moves smoothly; or choose a solve= that takes "
-        "the least-squares solution",
+        fix="see whether the solution is unique, and moves smoothly"
+        + (f"; or choose a {method} that takes the least-squares solution" if method else ""),
     )
 
 

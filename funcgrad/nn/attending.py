@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 import funcgrad as fg
-from funcgrad.errors import ShapeError, describe, user_line
+from funcgrad.errors import DtypeError, ShapeError, describe, user_line
+from funcgrad.nn.checking import array
 
 __all__ = ["attend", "causal_mask", "dot_product_attention"]
 
@@ -32,6 +33,14 @@ def attend(
     Shapes are (..., T, d), (..., S, d) and (..., S, v), of `mask` and `bias` (..., T, S). A query
     that may look nowhere gets 0.
     """
+    if mask is not None:
+        mask = array(mask)
+        if mask.dtype.kind not in "biu":
+            raise DtypeError(
+                f"attention takes a mask of bools, not {describe(mask)}",
+                where=user_line(),
+                fix="True where a query may look: mask == 0 for one of 0 and -inf, which is added",
+            )
     factor = 1 / math.sqrt(max(np.shape(query)[-1], 1)) if scale is None else scale
     logits = (query * factor) @ np.swapaxes(key, -1, -2)
     if bias is not None:
@@ -92,6 +101,8 @@ def dot_product_attention(
     ------
     ShapeError
         The heads or sizes do not fit.
+    DtypeError
+        The mask is of floats: one that is added is a `bias`.
 
     Notes
     -----
@@ -104,7 +115,7 @@ def dot_product_attention(
     >>> dot_product_attention(q, k, v, is_causal=True)[:, 0, 0]
     array([0., 1., 2.])
     """
-    query, key, value = (_array(x) for x in (query, key, value))
+    query, key, value = (array(x) for x in (query, key, value))
     if min(query.ndim, key.ndim, value.ndim) < 3 or (
         query.shape[-1] != key.shape[-1]
         or key.shape[-3:-1] != value.shape[-3:-1]
@@ -150,7 +161,3 @@ def dot_product_attention(
         scale,
     )
     return np.swapaxes(out, -2, -3)
-
-
-def _array(x: Any) -> Any:
-    return x if hasattr(x, "shape") else np.asarray(x)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import funcgrad as fg
 from funcgrad.errors import ArgumentError, ShapeError, describe, user_line
 from funcgrad.nn.attending import attend, causal_mask
+from funcgrad.nn.checking import array, fits
 from funcgrad.nn.containers import Dropout
 from funcgrad.nn.linear import Linear
 from funcgrad.nn.module import Module
@@ -79,6 +80,8 @@ class MultiheadAttention(Module):
         `num_heads` does not divide `query_size`, where it gives the default.
     ShapeError
         When called: sizes do not fit.
+    DtypeError
+        When called: the mask is of floats, as masks are that are added.
 
     Examples
     --------
@@ -180,6 +183,9 @@ class MultiheadAttention(Module):
         ndarray, shape (..., T, output_size)
             The results; with a cache, and the cache.
         """
+        query, key_, value = array(query), array(key_), array(value)
+        if query.ndim < 2 or key_.shape[-2:-1] != value.shape[-2:-1] or value.ndim < 2:
+            raise self._unfit(query, key_, value)
         q = self._heads(self.query_proj(query), self.qk_size)
         k = self._heads(self.key_proj(key_), self.qk_size)
         v = self._heads(self.value_proj(value), self.vo_size)
@@ -190,8 +196,23 @@ class MultiheadAttention(Module):
             k = np.concatenate([cache.key, k], axis=-2)
             v = np.concatenate([cache.value, v], axis=-2)
         count, keys = q.shape[-2], k.shape[-2]
-        if mask is not None and np.ndim(mask) == np.ndim(query):
-            mask = np.expand_dims(mask, -3)
+        lead = q.shape[:-2]
+        if lead != k.shape[:-2] or lead != v.shape[:-2]:
+            try:
+                lead = np.broadcast_shapes(lead, k.shape[:-2], v.shape[:-2])
+            except ValueError:
+                raise self._unfit(query, key_, value) from None
+        if mask is not None:
+            mask = array(mask)
+            mask = np.expand_dims(mask, -3) if mask.ndim == query.ndim else mask
+            if not fits(mask.shape, (*lead, count, keys)):
+                raise ShapeError(
+                    f"the mask of MultiheadAttention expects (..., {count}, {keys}), "
+                    f"and was given {describe(mask)}",
+                    where=f"{user_line()}: query {describe(query)}, {keys} keys",
+                    fix="(..., T, S) for all heads, or (..., heads, T, S); "
+                    "mask[..., None, :] of one that says which keys are no padding",
+                )
         if is_causal and count > 1:
             causal = causal_mask(count, keys)
             mask = causal if mask is None else np.logical_and(mask, causal)
@@ -220,6 +241,15 @@ class MultiheadAttention(Module):
         return KeyValueCache(
             np.zeros((*lead, self.num_heads, 0, self.qk_size), dtype),
             np.zeros((*lead, self.num_heads, 0, self.vo_size), dtype),
+        )
+
+    def _unfit(self, query: Any, key: Any, value: Any) -> ShapeError:
+        return ShapeError(
+            "MultiheadAttention expects (..., T, query_size), (..., S, key_size) and "
+            f"(..., S, value_size), and was given {describe(query)}, {describe(key)} and "
+            f"{describe(value)}",
+            where=user_line(),
+            fix="as many values as keys, and the same axes before those",
         )
 
     def _heads(self, x: Any, size: int) -> Any:
@@ -290,7 +320,8 @@ class RotaryPositionalEmbedding(Module):
         key : Key, optional
             Not used.
         """
-        shape = np.shape(x)
+        x = array(x)
+        shape = x.shape
         if len(shape) < 2 or shape[-1] != self.embedding_size:
             raise ShapeError(
                 f"RotaryPositionalEmbedding expects (..., time, {self.embedding_size}), "

@@ -8,8 +8,8 @@ import numpy as np
 
 import funcgrad as fg
 from funcgrad.nn import cross_entropies as entropies
-from funcgrad.nn.activations import sparse_plus
-from funcgrad.nn.reducing import paired, reduced
+from funcgrad.nn.piecewise import sparse_plus
+from funcgrad.nn.reducing import beside, paired, reduced
 from funcgrad.rules.nn import activations
 
 __all__ = [
@@ -358,7 +358,7 @@ def poly_loss_cross_entropy(
     np.float64(1.693147)
     """
     probs = fg.nn.functional.softmax(logits, axis, where)
-    labels = activations.as_real(labels)
+    labels = beside(labels, logits)
     if where is not None:
         labels = np.where(where, labels, 0)
     rest = np.sum(labels * (1 - probs), axis=axis)

@@ -7,7 +7,7 @@ the key that its container was given.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 import funcgrad as fg
 from funcgrad.errors import ArgumentError, ShapeError, describe, user_line
+from funcgrad.nn.checking import whole
 from funcgrad.nn.linear import Linear, Size
 from funcgrad.nn.module import Module
 
@@ -55,6 +56,12 @@ class Sequential(Module):
     layers: tuple[Any, ...]
 
     def __init__(self, layers: Sequence[Callable[..., Any]]) -> None:
+        if not isinstance(layers, Iterable):
+            raise ArgumentError(
+                f"Sequential takes a list of layers, not {describe(layers)}",
+                where=user_line(),
+                fix="fg.nn.Sequential([first, second])",
+            )
         self.layers = tuple(layers)
         for i, layer in enumerate(self.layers):
             if not callable(layer):
@@ -67,12 +74,16 @@ class Sequential(Module):
     def __call__(self, x: Any, state: Any = None, *, key: fg.random.Key | None = None) -> Any:
         """Call each layer with what the one before it returned."""
         keys = _keys(key, len(self.layers))
-        for layer, layer_key in zip(self.layers, keys, strict=False):
+        for index, (layer, layer_key) in enumerate(zip(self.layers, keys, strict=False)):
             options = {"key": layer_key} if isinstance(layer, Module) else {}
-            if state is not None and is_stateful(layer):
-                x, state = layer(x, state, **options)
-            else:
-                x = layer(x, **options)
+            try:
+                if state is not None and is_stateful(layer):
+                    x, state = layer(x, state, **options)
+                else:
+                    x = layer(x, **options)
+            except Exception as error:
+                error.add_note(f"  layer: layers[{index}] of Sequential, {_kind(layer)}")
+                raise
         return x if state is None else (x, state)
 
     @overload
@@ -127,7 +138,7 @@ class MLP(Module):
     Raises
     ------
     ArgumentError
-        A size is negative.
+        A size is negative, or an activation is no function.
 
     Examples
     --------
@@ -160,11 +171,13 @@ class MLP(Module):
         *,
         key: fg.random.Key,
     ) -> None:
-        if not isinstance(depth, int) or depth < 0:
+        depth = whole("MLP", "depth", depth)
+        width_size = whole("MLP", "width_size", width_size)
+        if not callable(activation) or not (final_activation is None or callable(final_activation)):
             raise ArgumentError(
-                f"MLP cannot have depth={depth!r}",
+                f"MLP calls its activations, and was given {activation!r} and {final_activation!r}",
                 where=user_line(),
-                fix="the number of hidden layers, 0 or more",
+                fix="a function, such as fg.nn.functional.relu",
             )
         sizes = [in_size, *[width_size] * depth, out_size]
         keys = fg.random.split(key, depth + 1)
@@ -339,10 +352,12 @@ def inference_mode(tree: Any, value: bool = True) -> Any:
     >>> [layer.inference for layer in fg.nn.inference_mode(model)]
     [True, True]
     """
-    return map_modules(
-        lambda module: module.replace(inference=value) if hasattr(module, "inference") else module,
-        tree,
-    )
+
+    def switched(module: Any) -> Any:
+        has = any(field.name == "inference" for field in type(module).__attrs_attrs__)
+        return module.replace(inference=value) if has else module
+
+    return map_modules(switched, tree)
 
 
 def map_modules(f: Callable[[Any], Any], tree: Any) -> Any:
@@ -359,6 +374,10 @@ def map_modules(f: Callable[[Any], Any], tree: Any) -> Any:
 def is_stateful(layer: Any) -> bool:
     """Tell whether a layer takes a state and returns it."""
     return bool(getattr(layer, "stateful", False))
+
+
+def _kind(layer: Any) -> str:
+    return type(layer).__name__ if isinstance(layer, Module) else describe(layer)
 
 
 def _keys(key: fg.random.Key | None, count: int) -> Any:

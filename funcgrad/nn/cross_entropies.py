@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError, describe, user_line
-from funcgrad.nn.reducing import paired, reduced
+from funcgrad.nn.reducing import beside, paired, reduced
 from funcgrad.rules.nn import activations
 from funcgrad.rules.nn import cross_entropy as entropy
 
@@ -75,7 +75,7 @@ def softmax_cross_entropy(
         where = _like_logits(where, logits, axis)
         logits = np.where(where, activations.as_real(logits), -np.inf)
         labels = np.where(where, activations.as_real(labels), 0)
-    loss, _ = entropy.cross_entropy(logits, labels, axis=axis)
+    loss, _ = entropy.cross_entropy(logits, beside(labels, logits), axis=axis)
     return reduced(loss, reduction)
 
 

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 import funcgrad as fg
-from funcgrad.errors import ShapeError, describe, user_line
+from funcgrad.errors import ArgumentError, ShapeError, describe, user_line
 from funcgrad.nn.cross_entropies import as_labels
-from funcgrad.nn.reducing import reduced
+from funcgrad.nn.reducing import beside, reduced
 from funcgrad.rules.nn.activations import as_real
+from funcgrad.rules.nn.cross_entropy import extremes
 
 __all__ = ["ctc_loss", "ctc_loss_with_forward_probs"]
 
@@ -58,6 +59,8 @@ def ctc_loss(
     ------
     ShapeError
         The shapes do not fit.
+    ArgumentError
+        A label, or the blank, is none of the classes.
     DtypeError
         Labels are not integers.
 
@@ -104,6 +107,8 @@ def ctc_loss_with_forward_probs(
     ------
     ShapeError
         The shapes do not fit.
+    ArgumentError
+        A label, or the blank, is none of the classes.
     DtypeError
         Labels are not integers.
 
@@ -118,7 +123,8 @@ def ctc_loss_with_forward_probs(
     ((2, 1, 2), (2, 1, 1))
     """
     logits, labels = as_real(logits), as_labels(labels)
-    logit_paddings, label_paddings = as_real(logit_paddings), as_real(label_paddings)
+    logit_paddings = beside(logit_paddings, logits)
+    label_paddings = beside(label_paddings, logits)
     if (
         logits.ndim != 3
         or labels.ndim != 2
@@ -133,6 +139,15 @@ def ctc_loss_with_forward_probs(
             f"{describe(label_paddings)}",
             fix="(batch, time, classes), (batch, time), (batch, length) and (batch, length)",
         )
+    labels = np.where(label_paddings != 0, 0, labels)  # padding may be any number
+    for label in (*extremes(labels), blank_id):
+        if not 0 <= label < logits.shape[2]:
+            raise ArgumentError(
+                f"label {label} is out of range for {logits.shape[2]} classes",
+                where=f"{user_line()} passes labels {describe(labels)}, blank_id={blank_id} and "
+                f"logits {describe(logits)}",
+                fix="labels count from 0, the blank included",
+            )
     batch = logits.shape[0]
     length = labels.shape[1]
     dtype = logits.dtype

@@ -9,7 +9,7 @@ import numpy as np
 
 import funcgrad as fg
 from funcgrad.errors import ArgumentError, ShapeError, describe, user_line
-from funcgrad.nn.reducing import paired, reduced
+from funcgrad.nn.reducing import beside, paired, reduced
 from funcgrad.nn.regression_losses import cosine_similarity
 from funcgrad.rules.nn import activations
 
@@ -570,7 +570,7 @@ def dice_loss(
     >>> dice_loss(1000 * targets, targets)
     array([0.])
     """
-    x, t = activations.as_real(predictions), activations.as_real(targets)
+    x, t = beside(predictions, targets), beside(targets, predictions)
     x, t = (
         x[..., None] if x.ndim == t.ndim - 1 else x,
         t[..., None] if t.ndim == x.ndim - 1 else t,

@@ -19,30 +19,14 @@ from funcgrad.nn.activations import (
     celu,
     elu,
     gelu,
-    glu,
-    gumbel_softmax,
-    hard_shrink,
-    hard_sigmoid,
-    hard_silu,
-    hard_swish,
-    hard_tanh,
     identity,
     leaky_relu,
     log1mexp,
-    logmeanexp,
     mish,
-    relu6,
     rrelu,
     selu,
-    soft_shrink,
     soft_sign,
-    softmin,
-    sparse_plus,
-    sparse_sigmoid,
     squareplus,
-    standardize,
-    tanh_shrink,
-    threshold,
 )
 from funcgrad.nn.adaptive import (
     adaptive_avg_pool1d,
@@ -51,6 +35,13 @@ from funcgrad.nn.adaptive import (
     adaptive_max_pool1d,
     adaptive_max_pool2d,
     adaptive_max_pool3d,
+)
+from funcgrad.nn.along_axes import (
+    glu,
+    gumbel_softmax,
+    logmeanexp,
+    softmin,
+    standardize,
 )
 from funcgrad.nn.attending import dot_product_attention
 from funcgrad.nn.conv import (
@@ -65,6 +56,19 @@ from funcgrad.nn.losses import (
     sigmoid_binary_cross_entropy,
     softmax_cross_entropy,
     softmax_cross_entropy_with_integer_labels,
+)
+from funcgrad.nn.piecewise import (
+    hard_shrink,
+    hard_sigmoid,
+    hard_silu,
+    hard_swish,
+    hard_tanh,
+    relu6,
+    soft_shrink,
+    sparse_plus,
+    sparse_sigmoid,
+    tanh_shrink,
+    threshold,
 )
 from funcgrad.nn.pooling import (
     avg_pool1d,

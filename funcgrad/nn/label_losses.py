@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 import funcgrad as fg
-from funcgrad.errors import ShapeError, describe, user_line
+from funcgrad.errors import ArgumentError, DtypeError, ShapeError, describe, user_line
 from funcgrad.nn import cross_entropies as entropies
-from funcgrad.nn.reducing import paired, reduced
+from funcgrad.nn.reducing import beside, paired, reduced
 from funcgrad.rules.nn import activations
+from funcgrad.rules.nn.cross_entropy import extremes
 
 __all__ = [
     "binary_cross_entropy",
@@ -61,9 +62,10 @@ def cross_entropy(
     ShapeError
         Labels do not have the shape of the logits without `axis`.
     ArgumentError
-        A label is negative, or not less than the number of classes, or there is no such reduction.
+        A label is negative, or not less than the number of classes; `label_smoothing` is not from
+        0 to 1; or there is no such reduction.
     DtypeError
-        Labels are neither integers nor real numbers.
+        Labels are neither integers nor real numbers, or one real number for each example.
 
     Examples
     --------
@@ -76,9 +78,21 @@ def cross_entropy(
     """
     x = activations.as_real(logits)
     targets = targets if hasattr(targets, "dtype") else np.asarray(targets)
-    count = np.shape(x)[axis] if np.ndim(x) else 0
-    weights = None if weight is None else _of_classes(weight, count, axis, np.ndim(x))
+    if not 0 <= label_smoothing <= 1:
+        raise ArgumentError(
+            f"label_smoothing is a share from 0 to 1, not {label_smoothing}",
+            where=user_line(),
+            fix="label_smoothing=0.1 gives a tenth of the probability to all classes alike",
+        )
+    weights = None if weight is None else _of_classes(weight, x, axis)
     if targets.dtype.kind not in "biu":
+        if targets.dtype.kind == "f" and targets.ndim == np.ndim(x) - 1:
+            raise DtypeError(
+                "class labels must be integers",
+                where=f"{user_line()} passes {describe(targets)} for logits {describe(x)}",
+                fix="labels.astype(int); probabilities have the shape of the logits",
+            )
+        count = np.shape(x)[axis] if np.ndim(x) else 0
         x, targets = paired("cross_entropy", x, targets, "logits and probabilities")
         targets = (1 - label_smoothing) * targets + label_smoothing / count
         if weights is not None:
@@ -142,8 +156,7 @@ def nll_loss(
     array([0.693147])
     """
     x, labels = activations.as_real(log_predictions), entropies.as_labels(labels)
-    count = np.shape(x)[axis] if np.ndim(x) else 0
-    weights = None if weight is None else _of_classes(weight, count, axis, np.ndim(x))
+    weights = None if weight is None else _of_classes(weight, x, axis)
     labels, counted = _counted(labels, ignore_index)
     entropies.check_labels(labels, x, axis)
     losses = -np.squeeze(np.take_along_axis(x, np.expand_dims(labels, axis), axis=axis), axis=axis)
@@ -177,6 +190,8 @@ def binary_cross_entropy(
     ------
     ShapeError
         The shapes differ.
+    ArgumentError
+        A prediction is less than 0 or more than 1.
     DtypeError
         An argument is complex.
 
@@ -191,8 +206,15 @@ def binary_cross_entropy(
     array([0.693147, 0.      ])
     """
     p, t = paired("binary_cross_entropy", predictions, targets)
+    for probability in extremes(p) if hasattr(p, "dtype") else (p,):
+        if probability < 0 or probability > 1:
+            raise ArgumentError(
+                f"{probability} is no probability: binary_cross_entropy takes numbers from 0 to 1",
+                where=f"{user_line()} passes predictions {describe(predictions)}",
+                fix="binary_cross_entropy_with_logits takes what a linear layer returns",
+            )
     losses = 0 - _times_log(t, p) - _times_log(1 - t, 1 - p)
-    return reduced(losses if weight is None else losses * weight, reduction)
+    return reduced(losses if weight is None else losses * beside(weight, losses), reduction)
 
 
 def binary_cross_entropy_with_logits(
@@ -237,14 +259,15 @@ def binary_cross_entropy_with_logits(
     array([1.386294])
     """
     x, t = paired("binary_cross_entropy_with_logits", logits, targets, "logits and targets")
-    positive = t if pos_weight is None else t * pos_weight
+    positive = t if pos_weight is None else t * beside(pos_weight, x)
     losses = positive * activations.softplus(-x) + (1 - t) * activations.softplus(x)
-    return reduced(losses if weight is None else losses * weight, reduction)
+    return reduced(losses if weight is None else losses * beside(weight, losses), reduction)
 
 
-def _of_classes(weight: Any, count: int, axis: int, ndim: int) -> Any:
+def _of_classes(weight: Any, x: Any, axis: int) -> Any:
     """Put one weight for each class along the axis of the classes."""
-    weight = activations.as_real(weight)
+    ndim, weight = np.ndim(x), beside(weight, x)
+    count = np.shape(x)[axis] if ndim else 0
     if np.shape(weight) != (count,):
         raise ShapeError(
             f"there are {count} classes, and weights {describe(weight)}",

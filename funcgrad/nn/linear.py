@@ -15,7 +15,9 @@ import numpy.typing as npt
 
 import funcgrad as fg
 from funcgrad.errors import ArgumentError, DtypeError, ShapeError, describe, user_line
+from funcgrad.nn.checking import array, expect_last, whole
 from funcgrad.nn.module import Module
+from funcgrad.rules.nn.affine import affine
 from funcgrad.rules.nn.cross_entropy import extremes
 
 __all__ = ["Bilinear", "Embedding", "Identity", "Linear"]
@@ -29,15 +31,12 @@ def start(key: fg.random.Key, shape: tuple[int, ...], fan_in: int, dtype: Any) -
     return fg.random.uniform(key, shape, np.float64 if dtype is None else dtype, -bound, bound)
 
 
-def expect_last(module: Module, x: Any, size: int) -> None:
-    """Raise unless the last axis of `x` has this size."""
-    shape = np.shape(x)
-    if not shape or shape[-1] != size:
-        raise ShapeError(
-            f"{type(module).__name__} expects (..., {size}), and was given {describe(x)}",
-            where=user_line(),
-            fix=f"the last axis of its argument has to count {size} features; this is {module!r}",
-        )
+def apply(x: Any, weight: Any, bias: Any) -> Any:
+    """Return ``x @ weight.T + bias``: by one operation, if there is a bias, all of one dtype."""
+    if bias is not None and x.dtype == weight.dtype == bias.dtype:
+        return affine(x, weight, bias)
+    out = x @ weight.T
+    return out if bias is None else out + bias
 
 
 class Linear(Module):
@@ -108,13 +107,13 @@ class Linear(Module):
 
         `key` is not used; it is there so that layers can be called alike.
         """
+        if not hasattr(x, "shape"):
+            x = array(x)
         if self.in_features == "scalar":
-            x = np.expand_dims(x, -1)
+            x = x[..., None]
         elif x.shape[-1:] != (self.in_features,):
             expect_last(self, x, self.in_features)
-        out = x @ self.weight.T
-        if self.bias is not None:
-            out = out + self.bias
+        out = apply(x, self.weight, self.bias)
         return out[..., 0] if self.out_features == "scalar" else out
 
 
@@ -189,6 +188,7 @@ class Bilinear(Module):
 
     def __call__(self, x1: Any, x2: Any, *, key: fg.random.Key | None = None) -> Any:
         """Apply the form to the last axes of `x1` and `x2`, whose other axes broadcast."""
+        x1, x2 = array(x1), array(x2)
         expect_last(self, x1, self.in1_features)
         expect_last(self, x2, self.in2_features)
         # As products of matrices, which BLAS does: first x1 with the first axis of every form.
@@ -327,15 +327,7 @@ class Identity(Module):
 
 def _size(layer: str, name: str, value: Any) -> int:
     """Return a size as an integer."""
-    if value == "scalar":
-        return 1
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 0:
-        raise ArgumentError(
-            f"{layer} cannot have {name}={value!r}",
-            where=user_line(),
-            fix="an integer, 0 or more",
-        )
-    return int(value)
+    return 1 if value == "scalar" else whole(layer, name, value)
 
 
 def _in_range(index: Any, count: int) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import inspect
 from collections.abc import Iterable
 from typing import Any, Self, TypeVar, dataclass_transform
 
@@ -85,6 +86,12 @@ class ModuleMeta(abc.ABCMeta):
             [field.name for field in _fields(cls) if not field.metadata.get("static")],
             [field.name for field in _fields(cls) if field.metadata.get("static")],
         )
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """The parameters of ``__init__``, for `help` and editors."""
+        parameters = inspect.signature(cls.__init__).parameters.values()  # type: ignore[misc]
+        return inspect.Signature(list(parameters)[1:])
 
     def __call__(cls: type[T], *args: Any, **kwargs: Any) -> T:
         """Make an instance, which is open to changes until its ``__init__`` has ended."""

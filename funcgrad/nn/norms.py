@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 import funcgrad as fg
 from funcgrad.errors import ArgumentError, ShapeError, describe, user_line
+from funcgrad.nn.checking import array, expect_last, whole
 from funcgrad.nn.module import Module
 from funcgrad.nn.state import State, StateIndex
 from funcgrad.rules.nn.normalizing import root_mean_square, standardize
@@ -42,6 +43,8 @@ class LayerNorm(Module):
 
     Raises
     ------
+    ArgumentError
+        A size is negative, or no integer.
     ShapeError
         When called: the last axes have other sizes.
 
@@ -67,14 +70,15 @@ class LayerNorm(Module):
         use_bias: bool = True,
         dtype: npt.DTypeLike | None = None,
     ) -> None:
-        self.shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        self.shape = _sizes(self, shape)
         self.eps = eps
         self.weight = np.ones(self.shape, dtype or np.float64) if use_weight else None
         self.bias = np.zeros(self.shape, dtype or np.float64) if use_bias else None
 
     def __call__(self, x: Any, *, key: fg.random.Key | None = None) -> Any:
         """Normalise `x`, of shape (..., *shape)."""
-        _expect_last(self, x, self.shape)
+        x = array(x)
+        expect_last(self, x, *self.shape)
         out, _ = standardize(x, axis=_last(self.shape), eps=self.eps)
         return _affine(out, self.weight, self.bias)
 
@@ -100,6 +104,8 @@ class RMSNorm(Module):
 
     Raises
     ------
+    ArgumentError
+        A size is negative, or no integer.
     ShapeError
         When called: the last axes have other sizes.
 
@@ -124,14 +130,15 @@ class RMSNorm(Module):
         use_bias: bool = False,
         dtype: npt.DTypeLike | None = None,
     ) -> None:
-        self.shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        self.shape = _sizes(self, shape)
         self.eps = eps
         self.weight = np.ones(self.shape, dtype or np.float64) if use_weight else None
         self.bias = np.zeros(self.shape, dtype or np.float64) if use_bias else None
 
     def __call__(self, x: Any, *, key: fg.random.Key | None = None) -> Any:
         """Normalise `x`, of shape (..., *shape)."""
-        _expect_last(self, x, self.shape)
+        x = array(x)
+        expect_last(self, x, *self.shape)
         out, _ = root_mean_square(x, axis=_last(self.shape), eps=self.eps)
         return _affine(out, self.weight, self.bias)
 
@@ -163,7 +170,7 @@ class GroupNorm(Module):
     Raises
     ------
     ArgumentError
-        `groups` does not divide `channels`.
+        `groups` does not divide `channels`, or one of them is no integer.
     ShapeError
         When called: there are not as many channels.
 
@@ -194,7 +201,8 @@ class GroupNorm(Module):
         *,
         channel_axis: int = 1,
     ) -> None:
-        if groups < 1 or channels % groups:
+        name = type(self).__name__
+        if whole(name, "channels", channels) % whole(name, "groups", groups, 1):
             raise ArgumentError(
                 f"{channels} channels cannot be put into {groups} groups of one size",
                 where=user_line(),
@@ -207,6 +215,7 @@ class GroupNorm(Module):
 
     def __call__(self, x: Any, *, key: fg.random.Key | None = None) -> Any:
         """Normalise `x`."""
+        x = array(x)
         axis = _channel_axis(self, x, self.channels, self.channel_axis)
         shape = x.shape
         grouped = (*shape[:axis], self.groups, self.channels // self.groups, *shape[axis + 1 :])
@@ -372,6 +381,7 @@ class BatchNorm(Module):
         *,
         channel_axis: int | None = None,
     ) -> None:
+        input_size = whole("BatchNorm", "input_size", input_size)
         dtype = dtype or np.float64
         self.weight = np.ones(input_size, dtype) if channelwise_affine else None
         self.bias = np.zeros(input_size, dtype) if channelwise_affine else None
@@ -380,7 +390,7 @@ class BatchNorm(Module):
         )
         self.input_size, self.axis_name = input_size, axis_name
         self.eps, self.momentum, self.inference = eps, momentum, inference
-        self.channel_axis = (axis_name is None) * 1 if channel_axis is None else channel_axis
+        self.channel_axis = int(axis_name is None) if channel_axis is None else channel_axis
 
     def __call__(
         self,
@@ -406,6 +416,8 @@ class BatchNorm(Module):
             out = (x - _column(mean, trailing)) * _column(inverse, trailing)
             return _affine(out, *_beside(self, trailing)), state
         axes = tuple(i for i in range(x.ndim) if i != axis)
+        if x.size == 0:  # there is nothing to remember
+            return _affine(x, *_beside(self, trailing)), state
         if self.axis_name is None:
             out, _ = standardize(x, axis=axes, eps=self.eps)
             plain = fg.stop_gradient(x)
@@ -426,6 +438,11 @@ class BatchNorm(Module):
             count,
         )
         return _affine(out, *_beside(self, trailing)), state.set(self.running, new)
+
+
+def _sizes(layer: Module, shape: Any) -> tuple[int, ...]:
+    sizes = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
+    return tuple(whole(type(layer).__name__, "shape", size) for size in sizes)
 
 
 def _affine(out: Any, weight: Any, bias: Any) -> Any:
@@ -449,17 +466,6 @@ def _beside(module: Any, trailing: int) -> tuple[Any, Any]:
 
 def _last(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(range(-len(shape), 0))
-
-
-def _expect_last(module: Module, x: Any, shape: tuple[int, ...]) -> None:
-    given = np.shape(x)
-    if given[max(len(given) - len(shape), 0) :] != shape:
-        raise ShapeError(
-            f"{type(module).__name__} expects (..., {', '.join(map(str, shape))}), "
-            f"and was given {describe(x)}",
-            where=user_line(),
-            fix=f"the last axes of its argument have the shape it was made with: {shape}",
-        )
 
 
 def _channel_axis(module: Module, x: Any, channels: int, axis: int) -> int:

@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 import funcgrad as fg
 from funcgrad.errors import ArgumentError, ShapeError, describe, user_line
+from funcgrad.nn.checking import array, expect_last, fits, whole
 from funcgrad.nn.containers import Dropout
-from funcgrad.nn.linear import start
+from funcgrad.nn.linear import apply, start
 from funcgrad.nn.module import Module
 from funcgrad.rules.nn.recurrent import gru_gates, lstm_gates
 
@@ -42,12 +43,8 @@ class Cell(Module):
         *,
         key: fg.random.Key,
     ) -> None:
-        if input_size < 0 or hidden_size < 1:
-            raise ArgumentError(
-                f"{type(self).__name__} cannot have sizes {input_size} and {hidden_size}",
-                where=user_line(),
-                fix="integers, hidden_size from 1 up",
-            )
+        input_size = whole(type(self).__name__, "input_size", input_size)
+        hidden_size = whole(type(self).__name__, "hidden_size", hidden_size, 1)
         ih_key, hh_key, bias_key = fg.random.split(key, 3)
         rows = self.gates * hidden_size
         self.weight_ih = start(ih_key, (rows, input_size), hidden_size, dtype)
@@ -57,24 +54,33 @@ class Cell(Module):
 
     def project(self, x: Any) -> Any:
         """Return the part of the gates that comes from the input, of one step or of all."""
-        shape = np.shape(x)
-        if not shape or shape[-1] != self.input_size:
-            raise ShapeError(
-                f"{type(self).__name__} expects (..., {self.input_size}), "
-                f"and was given {describe(x)}",
-                where=user_line(),
-                fix=f"the last axis has to count {self.input_size} features",
-            )
-        out = x @ self.weight_ih.T
-        return out if self.bias is None else out + self.bias
+        x = array(x)
+        expect_last(self, x, self.input_size)
+        return apply(x, self.weight_ih, self.bias)
 
-    def step(self, projected: Any, state: Any) -> Any:
+    def step(self, projected: Any, state: Any, recurrent: Any) -> Any:
         """Return the next state."""
         raise NotImplementedError
 
     def first(self, lead: tuple[int, ...], dtype: Any) -> Any:
         """Return the state that a sequence starts from, if none is given: zeros."""
         return np.zeros((*lead, self.hidden_size), np.result_type(self.weight_hh, dtype))
+
+    def recurrent(self) -> Any:
+        """Return what all steps do to the state: made once, before the first."""
+        return self.weight_hh.T
+
+    def taken(self, state: Any) -> Any:
+        """Return a state that was given, if it is one."""
+        state = array(state)
+        if state.shape[-1:] != (self.hidden_size,):
+            raise ShapeError(
+                f"{type(self).__name__} expects a state of (..., {self.hidden_size}), "
+                f"and was given {describe(state)}",
+                where=user_line(),
+                fix="the state that an earlier call returned, or zeros",
+            )
+        return state
 
     def output(self, state: Any) -> Any:
         """Return what a step gives to the next layer."""
@@ -145,11 +151,11 @@ class RNNCell(Cell):
 
     def __call__(self, input: Any, hidden: Any, *, key: fg.random.Key | None = None) -> Any:
         """Return the next state, of shape (..., hidden_size)."""
-        return self.step(self.project(input), hidden)
+        return self.step(self.project(input), self.taken(hidden), self.recurrent())
 
-    def step(self, projected: Any, state: Any) -> Any:
+    def step(self, projected: Any, state: Any, recurrent: Any) -> Any:
         """Return the next state."""
-        total = projected + state @ self.weight_hh.T
+        total = projected + state @ recurrent
         return np.tanh(total) if self.nonlinearity == "tanh" else fg.nn.functional.relu(total)
 
 
@@ -206,17 +212,27 @@ class LSTMCell(Cell):
 
     def __call__(self, input: Any, hidden: Any, *, key: fg.random.Key | None = None) -> Any:
         """Return the next state, ``(output, cell)``, of two arrays (..., hidden_size)."""
-        return self.step(self.project(input), hidden)
+        return self.step(self.project(input), self.taken(hidden), self.recurrent())
 
-    def step(self, projected: Any, state: Any) -> Any:
+    def step(self, projected: Any, state: Any, recurrent: Any) -> Any:
         """Return the next state."""
         h, c = state
-        h, c, _ = lstm_gates(projected + h @ self.weight_hh.T, c)
+        h, c, _ = lstm_gates(projected + h @ recurrent, c)
         return h, c
 
     def first(self, lead: tuple[int, ...], dtype: Any) -> Any:
         """Return the state that a sequence starts from, if none is given: zeros."""
         return super().first(lead, dtype), super().first(lead, dtype)
+
+    def taken(self, state: Any) -> Any:
+        """Return the two parts of a state that was given, if it is one."""
+        if not isinstance(state, tuple | list) or len(state) != 2:
+            raise ArgumentError(
+                f"LSTMCell expects a state (h, c), and was given {describe(state)}",
+                where=user_line(),
+                fix="a pair of arrays, each of shape (..., hidden_size)",
+            )
+        return tuple(super(LSTMCell, self).taken(part) for part in state)
 
     def output(self, state: Any) -> Any:
         """Return what a step gives to the next layer."""
@@ -285,14 +301,21 @@ class GRUCell(Cell):
 
     def __call__(self, input: Any, hidden: Any, *, key: fg.random.Key | None = None) -> Any:
         """Return the next state, of shape (..., hidden_size)."""
-        return self.step(self.project(input), hidden)
+        return self.step(self.project(input), self.taken(hidden), self.recurrent())
 
-    def step(self, projected: Any, state: Any) -> Any:
+    def recurrent(self) -> Any:
+        """Return the weight of the state, and the constant of each of the three gates."""
+        if self.bias_n is None:
+            return self.weight_hh.T, None
+        zeros = np.zeros_like(self.bias_n, shape=2 * self.hidden_size)
+        return self.weight_hh.T, np.concatenate([zeros, self.bias_n])
+
+    def step(self, projected: Any, state: Any, recurrent: Any) -> Any:
         """Return the next state."""
-        w = state @ self.weight_hh.T
-        if self.bias_n is not None:
-            zeros = np.zeros_like(self.bias_n, shape=2 * self.hidden_size)
-            w = w + np.concatenate([zeros, self.bias_n])
+        weight, bias = recurrent
+        w = state @ weight
+        if bias is not None:
+            w = w + bias
         return gru_gates(projected, w, state)[0]
 
 
@@ -316,12 +339,7 @@ class Scanned(Module):
         dropout: float,
         key: fg.random.Key,
     ) -> None:
-        if num_layers < 1:
-            raise ArgumentError(
-                f"{type(self).__name__} cannot have num_layers={num_layers!r}",
-                where=user_line(),
-                fix="an integer from 1 up",
-            )
+        num_layers = whole(type(self).__name__, "num_layers", num_layers, 1)
         ways = 2 if bidirectional else 1
         keys = iter(fg.random.split(key, num_layers * ways))
         sizes = [input_size, *[hidden_size * ways] * (num_layers - 1)]
@@ -370,7 +388,8 @@ class Scanned(Module):
                 where=user_line(),
                 fix="pass on the list that an earlier call returned",
             )
-        if np.ndim(x) < 2:
+        x = array(x)
+        if x.ndim < 2:
             raise ShapeError(
                 f"{type(self).__name__} expects (..., time, {self.input_size}), "
                 f"and was given {describe(x)}",
@@ -378,6 +397,14 @@ class Scanned(Module):
                 fix="x[None, :] for a sequence of one step",
             )
         if mask is not None:
+            mask = array(mask)
+            if not fits(mask.shape, x.shape[:-1]):
+                raise ShapeError(
+                    f"the mask of {type(self).__name__} expects (..., {x.shape[-2]}), one for "
+                    f"each step, and was given {describe(mask)}",
+                    where=f"{user_line()}: the sequences are {describe(x)}",
+                    fix="True where a sequence goes on, False where it is padding",
+                )
             mask = np.moveaxis(mask, -1, 0)[..., None]
         states = iter(state if state is not None else [None] * len(cells))
         keys = None if key is None else iter(fg.random.split(key, self.num_layers))
@@ -397,12 +424,14 @@ class Scanned(Module):
 def _run(cell: Any, x: Any, state: Any, mask: Any, *, reverse: bool) -> tuple[Any, Any]:
     """Run one cell over the steps of `x`, (..., time, features)."""
     projected = np.moveaxis(cell.project(x), -2, 0)
-    if state is None:
-        state = cell.first(projected.shape[1:-1], projected.dtype)
+    first = cell.first(projected.shape[1:-1], projected.dtype)
+    state = first if state is None else fg.tree.map(_like, first, cell.taken(state))
+
+    recurrent = cell.recurrent()
 
     def step(state: Any, now: Any) -> Any:
         gates, valid = now
-        new = cell.step(gates, state)
+        new = cell.step(gates, state, recurrent)
         if valid is None:
             return new, cell.output(new)
         new = fg.tree.map(lambda new, old: np.where(valid, new, old), new, state)
@@ -410,6 +439,17 @@ def _run(cell: Any, x: Any, state: Any, mask: Any, *, reverse: bool) -> tuple[An
 
     last, out = fg.scan(step, state, (projected, mask), reverse=reverse)
     return np.moveaxis(out, 0, -2), last
+
+
+def _like(first: Any, state: Any) -> Any:
+    """Give a state the shape and the precision that it keeps: one may serve for all sequences."""
+    if not fits(state.shape, first.shape):
+        raise ShapeError(
+            f"the sequences have states of shape {first.shape}, and {describe(state)} was given",
+            where=user_line(),
+            fix="one state for each sequence, or one for all",
+        )
+    return np.broadcast_to(state, first.shape).astype(np.result_type(first.dtype, state.dtype))
 
 
 class RNN(Scanned):

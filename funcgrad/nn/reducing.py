@@ -9,7 +9,7 @@ import numpy as np
 from funcgrad.errors import ArgumentError, ShapeError, describe, user_line
 from funcgrad.rules.nn.activations import as_real
 
-__all__ = ["paired", "reduced"]
+__all__ = ["beside", "paired", "reduced"]
 
 
 def reduced(losses: Any, reduction: str, weights: Any = None) -> Any:
@@ -31,12 +31,22 @@ def reduced(losses: Any, reduction: str, weights: Any = None) -> Any:
     )
 
 
+def beside(x: Any, other: Any) -> Any:
+    """Make floats of `x`; integers and lists take the precision of `other`, and do not raise it."""
+    dtype = getattr(x, "dtype", None)
+    if type(x) is float or (dtype is not None and dtype.kind not in "biu"):
+        return as_real(x)
+    wanted = getattr(other, "dtype", None)
+    x = as_real(x)
+    return x if wanted is None or wanted.kind != "f" else x.astype(wanted)
+
+
 def paired(name: str, first: Any, second: Any, names: str = "predictions and targets") -> Any:
     """Return two arguments as arrays of real numbers; their shapes agree, or one is a number.
 
     Broadcasting (n, 1) against (n,) would give n * n losses, without a word.
     """
-    first, second = as_real(first), as_real(second)
+    first, second = beside(first, second), beside(second, first)
     a, b = np.shape(first), np.shape(second)
     if a != b and a and b:
         raise ShapeError(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 import funcgrad as fg
 from funcgrad.errors import ArgumentError, ShapeError, describe, user_line
@@ -22,6 +23,8 @@ class PReLU(Module):
     ----------
     init_alpha : float or array_like
         The slope at the start: one, or one for each channel, broadcast against arguments.
+    dtype : dtype, optional
+        Of the slope; that of `init_alpha` by default, float64 for numbers.
 
     Attributes
     ----------
@@ -38,8 +41,8 @@ class PReLU(Module):
 
     negative_slope: Any
 
-    def __init__(self, init_alpha: Any = 0.25) -> None:
-        alpha = np.asarray(init_alpha)
+    def __init__(self, init_alpha: Any = 0.25, dtype: npt.DTypeLike | None = None) -> None:
+        alpha = np.asarray(init_alpha, dtype)
         self.negative_slope = alpha if alpha.dtype.kind == "f" else alpha.astype(np.float64)
 
     def __call__(self, x: Any, *, key: fg.random.Key | None = None) -> Any:
@@ -69,7 +72,7 @@ class WeightNorm(Module):
     Raises
     ------
     ArgumentError
-        The layer has no such weight.
+        The layer has no such weight, or the weight no such axis.
 
     Examples
     --------
@@ -88,6 +91,14 @@ class WeightNorm(Module):
 
     def __init__(self, layer: Any, weight_name: str = "weight", axis: int | None = 0) -> None:
         weight = _weight(layer, weight_name, "WeightNorm")
+        if axis is not None:
+            if not -weight.ndim <= axis < weight.ndim:
+                raise ArgumentError(
+                    f"axis {axis} is none of the {weight.ndim} axes of the weight",
+                    where=f"{user_line()}, argument axis of WeightNorm",
+                    fix="the axis that counts outputs, 0 in most layers, or None",
+                )
+            axis %= weight.ndim
         self.layer, self.weight_name, self.axis = layer, weight_name, axis
         self.g = self._length(weight)
 

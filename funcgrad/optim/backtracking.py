@@ -145,7 +145,7 @@ def scale_by_backtracking_linesearch(
             tried += 1
         new_grad = None
         if store_grad:
-            new, new_grad = value_and_grad(value_fn)(point, **arguments)
+            new, new_grad = value_and_grad(value_fn, allow_int=True)(point, **arguments)
             new = as_number(new)
         if verbose and not error <= atol:
             _report(value, slope, rate, error)

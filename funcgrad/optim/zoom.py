@@ -158,7 +158,7 @@ def scale_by_zoom_linesearch(
         if params is None:
             raise missing_params(name)
         arguments = arguments_of(value_fn, extra_args, name)
-        evaluate = value_and_grad(value_fn)
+        evaluate = value_and_grad(value_fn, allow_int=True)
 
         def at(stepsize: Any) -> Point:
             with quiet():

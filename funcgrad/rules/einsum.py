@@ -153,7 +153,8 @@ def _pullback(plan: _Plan, others: list[Any], optimize: Any) -> Any:
     def einsum_pullback(out_bar):
         if 0 in shape_of(out_bar) or any(0 in shape_of(x) for x in others):
             # NumPy 2.4 writes out of bounds for some products of empty arrays.
-            return np.zeros(shape, dtype_of(out_bar))
+            bar = np.zeros(shape, dtype_of(out_bar))
+            return _on_diagonal(bar, labels, shape) if repeats else bar
         if optimize:
             out_bar = solid(out_bar)
         bar = np.einsum(spec, out_bar, *others, optimize=optimize)

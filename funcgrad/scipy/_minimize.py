@@ -13,7 +13,7 @@ from funcgrad.core.level import Origin, holds_tracer, traces_in_progress
 from funcgrad.core.zero import shape_of
 from funcgrad.errors import ShapeError
 from funcgrad.scipy._conditions import callback_of, constraints_of, limits, pinned
-from funcgrad.scipy._solutions import differentiated, no_derivative
+from funcgrad.scipy._solutions import differentiated, no_derivative, with_x
 from funcgrad.scipy._unknowns import Unknowns, applied, as_guess, join, join_traced
 from funcgrad.transforms.batching import vmap
 from funcgrad.transforms.flat import call_origin, check_callable
@@ -332,10 +332,7 @@ def _traced(
     if settings["constraints"] and differentiating(tree.leaves(x)) is not None:
         raise no_derivative("minimize", "constraints")
     out = fun(x, *args)
-    single = len(results) == 1
-    result = optimize.OptimizeResult(results[0] if single else {})
-    result["scipy"] = results[0]["scipy"] if single else [one["scipy"] for one in results]
-    result["x"] = x
+    result = with_x(x, results)
     result["fun"] = out
     if has_aux:
         result["fun"], result["aux"] = out
@@ -369,6 +366,11 @@ def minimize_scalar(
         SciPy's. If something is traced, `x` and `fun` have derivatives, by ``fun'(x) = 0``, and
         SciPy's own result is `scipy`.
 
+    Raises
+    ------
+    SingularJacobianError
+        The solution is differentiated, and the second derivative there is zero.
+
     Examples
     --------
     >>> import numpy as np
@@ -395,8 +397,6 @@ def minimize_scalar(
         return grad(applied(fun, args))(x)
 
     x, results = differentiated(run, slope, 0.5, args, origin)
-    single = len(results) == 1
-    result = optimize.OptimizeResult(results[0] if single else {})
-    result["scipy"] = results[0] if single else results
-    result["x"], result["fun"] = x, fun(x, *args)
+    result = with_x(x, results)
+    result["fun"] = fun(x, *args)
     return result

@@ -177,6 +177,13 @@ def fsolve(
     infodict, ier, mesg
         With `full_output`, as for SciPy.
 
+    Raises
+    ------
+    DtypeError
+        `x0` is not real.
+    SingularJacobianError
+        The root is differentiated, and the derivative there is zero, or singular.
+
     Examples
     --------
     >>> import numpy as np
@@ -260,6 +267,11 @@ def root_scalar(
     RootResults
         SciPy's. If something is traced, `root` has derivatives by whatever `f` depends on, `args`
         or traced values that it closes over; with SciPy's own result in `scipy`.
+
+    Raises
+    ------
+    SingularJacobianError
+        The root is differentiated, and the derivative of the function there is zero.
 
     Examples
     --------
@@ -351,6 +363,11 @@ def newton(
         The root. It may be differentiated by whatever `func` depends on.
     ...
         Further results, with the options that ask for them.
+
+    Raises
+    ------
+    SingularJacobianError
+        The root is differentiated, and the derivative of the function there is zero.
 
     Examples
     --------

@@ -56,7 +56,8 @@ def replacing(path: str, fsync: bool = True, size: int = 0) -> Iterator[BinaryIO
             if fsync:
                 os.fsync(file.fileno())
             if not is_new:
-                shutil.copymode(target, temporary)
+                with contextlib.suppress(FileNotFoundError):  # somebody removed it meanwhile
+                    shutil.copymode(target, temporary)
             if fcntl is None:
                 file.close()
             os.replace(temporary, target)  # elsewhere, before the lock is given back

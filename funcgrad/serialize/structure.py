@@ -192,6 +192,8 @@ def _refusal(leaf: Any, array: Any, name: str) -> FuncgradError:
         )
     except Exception:  # a class of array that does not convert: the fix below makes it say why
         pass
+    if isinstance(array, np.ma.MaskedArray):
+        return ArgumentError(what, where=where, fix="save x.data and np.ma.getmaskarray(x)")
     return ArgumentError(what, where=where, fix="save np.asarray(x) in its place")
 
 
@@ -349,9 +351,7 @@ def _named_tuple(name: str, fields: tuple[str, ...], strict: bool, path: tree.Ke
     if module.partition(".")[0] == "funcgrad":
         with contextlib.suppress(ImportError):  # ours to import: the state of an optimizer, say
             importlib.import_module(module)
-    found: Any = sys.modules.get(module)
-    for part in qualified.split("."):
-        found = _attributes(found).get(part)  # not getattr, which may run code
+    found = _found_class(module, qualified)
     if isinstance(found, type) and issubclass(found, tuple) and hasattr(found, "_make"):
         known = tuple(getattr(found, "_fields", ()))
         if known == fields:
@@ -371,6 +371,23 @@ def _named_tuple(name: str, fields: tuple[str, ...], strict: bool, path: tree.Ke
             fix=f"import {module} first, or give template=; strict=False makes up a class",
         )
     return namedtuple(qualified.rpartition(".")[2], fields)
+
+
+def _found_class(module: str, qualified: str) -> Any:
+    """Return what has a name in a module that is loaded, or in one beside it if it is ours.
+
+    A class of ours that has moved to another file of its package is found by its name.
+    """
+    package, _, _ = module.rpartition(".")
+    beside = [name for name in sys.modules if package and name.startswith(f"{package}.")]
+    ours = module.partition(".")[0] == "funcgrad"
+    for name in [module, *(sorted(beside) if ours else [])]:
+        found: Any = sys.modules.get(name)
+        for part in qualified.split("."):
+            found = _attributes(found).get(part)  # not getattr, which may run code
+        if found is not None:
+            return found
+    return None
 
 
 def _attributes(owner: Any) -> Mapping[str, Any]:

@@ -5,7 +5,8 @@
 0.6666666666666666
 """
 
-from funcgrad.train.fitting import FitResult, evaluate, fit
+from funcgrad.train.evaluating import evaluate
+from funcgrad.train.fitting import FitResult, fit
 from funcgrad.train.history import History
 from funcgrad.train.metrics import (
     accuracy,

@@ -9,28 +9,26 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 import funcgrad as fg
 from funcgrad.errors import ArgumentError, describe, user_line
+from funcgrad.train.evaluating import evaluate, is_arrays, size_of
 from funcgrad.train.history import History
 from funcgrad.train.progress import Progress
 from funcgrad.train.steps import (
     TrainState,
     batch_arguments,
-    has_parameter,
     make_step,
+    refuse_broken,
     refuse_non_finite,
-)
-from funcgrad.train.steps import (
-    predict as predict_with,
 )
 from funcgrad.train.stopping import EarlyStopping, Interruption
 
-__all__ = ["FitResult", "evaluate", "fit"]
+__all__ = ["FitResult", "fit"]
 
 
 class FitResult:
@@ -74,92 +72,6 @@ class FitResult:
         return f"FitResult after {self.state.step} steps, stopped: {self.stopped}\n{self.history!r}"
 
 
-def evaluate(
-    model: Any,
-    data: Any,
-    loss_fn: Callable[..., Any] | None = None,
-    metrics: Mapping[str, Callable[[Any, Any], Any]] | None = None,
-    *,
-    model_state: Any = None,
-    predict: Callable[..., Any] | None = None,
-    batch_size: int = 256,
-) -> dict[str, float]:
-    """Measure a model on data.
-
-    Parameters
-    ----------
-    model : pytree
-        A model; modules are put into inference mode.
-    data : Dataset, iterable of batches, or tuple of arrays
-        Arrays are taken in batches of `batch_size`.
-    loss_fn : callable, optional
-        As in `fit`. A `key` is not given. Its mean is over examples.
-    metrics : dict of callables, optional
-        Each is called once, with predictions of all inputs (the first of a batch) and all targets
-        (the second).
-    model_state : pytree, optional
-        What layers remember.
-    predict : callable, optional
-        Called as ``predict(model, x)``, or ``predict(model, x, state)`` if there is a state;
-        `fg.train.predict` by default.
-    batch_size : int
-        For arrays.
-
-    Returns
-    -------
-    dict of float
-        "loss", if there is a loss function, and one for each metric.
-
-    Raises
-    ------
-    ArgumentError
-        There are no batches; or metrics, and batches without targets.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import funcgrad as fg
-    >>> x, y = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([0, 0])
-    >>> fg.train.evaluate(lambda x: x, (x, y), metrics={"accuracy": fg.train.accuracy})
-    {'accuracy': 0.5}
-    """
-    used = fg.nn.inference_mode(model)
-    call = predict_with if predict is None else predict
-    losses: list[Any] = []
-    sizes, outputs, targets = [], [], []
-    takes_state = loss_fn is not None and has_parameter(loss_fn, "state")
-    for batch in _batches(data, batch_size):
-        args = batch_arguments(batch)
-        sizes.append(_size(args))
-        if loss_fn is not None:
-            options = {"state": model_state} if takes_state else {}
-            loss = loss_fn(used, *args, **options)
-            losses.append(loss[0] if takes_state else loss)
-        if metrics:
-            if len(args) < 2:
-                raise ArgumentError(
-                    "metrics compare predictions with targets, and a batch has no targets",
-                    where=f"{user_line()}: a batch is {describe(batch)}",
-                    fix="give batches (inputs, targets), or a loss function alone",
-                )
-            found = call(used, args[0]) if model_state is None else call(used, args[0], model_state)
-            outputs.append(np.asarray(found))
-            targets.append(np.asarray(args[1]))
-    if not sizes:
-        raise ArgumentError(
-            "there are no batches to measure the model on",
-            where=user_line(),
-            fix="look at what read or selected the data; an iterator is used up after one epoch",
-        )
-    measured: dict[str, float] = {}
-    if losses:
-        measured["loss"] = float(np.average(losses, weights=sizes))
-    if metrics:
-        found, true = np.concatenate(outputs), np.concatenate(targets)
-        measured |= {name: float(metric(found, true)) for name, metric in metrics.items()}
-    return measured
-
-
 def fit(
     model: Any,
     loss_fn: Callable[..., Any],
@@ -187,7 +99,7 @@ def fit(
         The parameters: a module, or any other tree.
     loss_fn : callable
         Called as ``loss_fn(model, *batch)``; returns the loss. If it has a parameter `key`, it is
-        given one in training, and not in validation. If it has a parameter `state`, it is given
+        given one in training, and None in validation. If it has a parameter `state`, it is given
         the `model_state`, and returns ``(loss, new state)``.
     optimizer : GradientTransformation
         Of `fg.optim`.
@@ -233,7 +145,8 @@ def fit(
     NonFiniteError
         The loss is not finite; the step and the first leaf are named. The last checkpoint stays.
     ArgumentError
-        There are no batches, or what is monitored is not measured.
+        There are no batches, what is monitored is not measured, or an argument is not what it
+        should be: found before the first step wherever it can be.
 
     Examples
     --------
@@ -250,6 +163,7 @@ def fit(
     >>> result.model.round(2)
     array([1., 2., 3.])
     """
+    _check(data, epochs, validation, metrics, early_stopping, checkpoints, save_every, callbacks)
     data_key = None
     if key is not None:
         key, data_key = fg.random.split(key)
@@ -338,7 +252,7 @@ class _Run:
             before = self.state
             after, loss = self._step(before, batch)
             refuse_non_finite(loss, before, after, batch)
-            size = _size(batch_arguments(batch))
+            size = size_of(batch_arguments(batch))
             self.state = after
             self._sum += float(loss) * size
             self._count += size
@@ -374,7 +288,8 @@ class _Run:
         return self._since_best >= rule.patience
 
     def save(self) -> None:
-        """Keep all that the rest depends on, once for each step."""
+        """Keep all that the rest depends on, once for each step; nothing that is broken."""
+        refuse_broken(self.state)
         if self._checkpoints is None or self._saved_at == self.state.step:
             return
         measured = self.history[-1] if len(self.history) and self._place is None else None
@@ -418,7 +333,7 @@ class _Run:
 
 def _source(data: Any, key: fg.random.Key | None, batch_size: int) -> Any:
     """Return a function of the epoch, and of a place in it, that gives batches."""
-    if _is_arrays(data):
+    if is_arrays(data):
         samples = fg.data.Dataset.from_arrays(data)
         data = (samples if key is None else samples.shuffle(key)).batch(batch_size)
     if isinstance(data, fg.data.Dataset):
@@ -441,24 +356,49 @@ def _source(data: Any, key: fg.random.Key | None, batch_size: int) -> Any:
     return batches
 
 
-def _batches(data: Any, batch_size: int) -> Any:
-    if _is_arrays(data):
-        return iter(fg.data.Dataset.from_arrays(data).batch(batch_size))
-    return iter(data() if callable(data) and not isinstance(data, fg.data.Dataset) else data)
+def _check(
+    data: Any,
+    epochs: Any,
+    validation: Any,
+    metrics: Any,
+    early_stopping: Any,
+    checkpoints: Any,
+    save_every: Any,
+    callbacks: Any,
+) -> None:
+    """Raise for arguments of `fit` that would fail, or be passed over, in its middle."""
 
+    def refuse(name: str, value: Any, fix: str) -> None:
+        raise ArgumentError(
+            f"fit() cannot have {name}={describe(value)}",
+            where=f"argument {name!r} at {user_line()}",
+            fix=fix,
+        )
 
-def _is_arrays(data: Any) -> bool:
-    return isinstance(data, np.ndarray) or (
-        type(data) in (tuple, dict)
-        and bool(data)
-        and all(isinstance(leaf, np.ndarray) for leaf in fg.tree.leaves(data))
-    )
-
-
-def _size(args: tuple[Any, ...]) -> int:
-    """Return how many examples a batch has: the length of its first array."""
-    for leaf in fg.tree.leaves(args):
-        shape = np.shape(leaf)
-        if shape:
-            return int(shape[0])
-    return 1
+    if not isinstance(epochs, int | np.integer) or epochs < 0:
+        refuse("epochs", epochs, "an integer, 0 or more")
+    if isinstance(data, Iterator) and epochs > 1:
+        refuse(
+            "data",
+            data,
+            "an iterator is used up after one epoch: give a list, a Dataset, or "
+            "a function of the epoch",
+        )
+    if save_every is not None and (not isinstance(save_every, int) or save_every < 1):
+        refuse("save_every", save_every, "a number of steps, 1 or more")
+    if metrics is not None and not isinstance(metrics, Mapping):
+        refuse("metrics", metrics, 'a dict by name: {"accuracy": fg.train.accuracy}')
+    if metrics and validation is None:
+        refuse("metrics", metrics, "they are measured on validation=, which is not given")
+    if checkpoints is not None and not hasattr(checkpoints, "latest_step"):
+        refuse("checkpoints", checkpoints, "fg.CheckpointManager(folder)")
+    if not isinstance(callbacks, Iterable) or not all(map(callable, callbacks)):
+        refuse("callbacks", callbacks, "a list of functions: [function]")
+    if early_stopping is None:
+        return
+    if not isinstance(early_stopping, EarlyStopping):
+        refuse("early_stopping", early_stopping, "fg.train.EarlyStopping(patience=5)")
+    measured = dict.fromkeys(("epoch", "step", "loss", "seconds"), 0.0)
+    if validation is not None:
+        measured |= {f"validation_{name}": 0.0 for name in ("loss", *(metrics or ()))}
+    early_stopping.measured(measured)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import funcgrad as fg
-from funcgrad.errors import ArgumentError, NonFiniteError, user_line
+from funcgrad.errors import ArgumentError, NonFiniteError, describe, user_line
 
 __all__ = ["TrainState", "make_step", "predict"]
 
@@ -71,7 +71,19 @@ class TrainState(fg.nn.Module):
         -------
         TrainState
             At step 0.
+
+        Raises
+        ------
+        ArgumentError
+            It is no optimizer, or no leaf of the model is a floating-point number or array.
         """
+        _expect_optimizer(optimizer)
+        if not any(map(_is_float, fg.tree.leaves(model))):
+            raise ArgumentError(
+                "there is nothing to train: no leaf of the model is a floating-point array",
+                where=f"{user_line()}: the model is {describe(model)}",
+                fix="x.astype(float) for parameters that are whole numbers",
+            )
         return cls(model, optimizer.init(model), model_state, key, 0)
 
 
@@ -99,7 +111,7 @@ def make_step(
     Raises
     ------
     ArgumentError
-        When called: `loss_fn` needs a key, and the state has none.
+        It is no optimizer; or, when called: `loss_fn` needs a key, and the state has none.
 
     Examples
     --------
@@ -115,7 +127,9 @@ def make_step(
     1.0 [0.1 0.1]
     """
     takes_key, takes_state = has_parameter(loss_fn, "key"), has_parameter(loss_fn, "state")
-    value_and_grad = fg.value_and_grad(loss_fn, has_aux=takes_state)
+    # Whole numbers in a model, such as tables of indices, stay as they are.
+    value_and_grad = fg.value_and_grad(loss_fn, has_aux=takes_state, allow_int=True)
+    _expect_optimizer(optimizer)
     update = fg.optim.with_extra_args_support(optimizer).update
 
     def step(state: TrainState, batch: Any) -> tuple[TrainState, Any]:
@@ -128,7 +142,7 @@ def make_step(
                 raise ArgumentError(
                     "the loss function has a parameter 'key', and the state has no key",
                     where=user_line(),
-                    fix="TrainState.create(model, optimizer, key=fg.random.key(0))",
+                    fix="fit(..., key=fg.random.key(0)), or TrainState.create(..., key=...)",
                 )
             options["key"] = fg.random.fold_in(state.key, state.step)
         loss, grads = value_and_grad(state.model, *args, **options)
@@ -194,33 +208,60 @@ def batch_arguments(batch: Any) -> tuple[Any, ...]:
     return tuple(batch) if type(batch) in (tuple, list) else (batch,)
 
 
-def has_parameter(fun: Callable[..., Any], name: str) -> bool:
-    """Tell whether a function has a parameter of this name."""
+def has_parameter(fun: Callable[..., Any], name: str, *, required: bool = False) -> bool:
+    """Tell whether a function has a parameter of this name, or one without a default."""
     try:
-        parameters = inspect.signature(fun).parameters
+        parameter = inspect.signature(fun).parameters.get(name)
     except (TypeError, ValueError):
         return False
-    return name in parameters
+    return parameter is not None and (not required or parameter.default is parameter.empty)
 
 
 def refuse_non_finite(loss: Any, before: TrainState, after: TrainState, batch: Any) -> None:
-    """Raise and name the first leaf that is not finite, if the loss or the new model is not."""
+    """Raise and name the first leaf that is not finite, if the loss is not."""
     if np.isfinite(loss):
         return
     named = {"the batch": batch, "the model": before.model, "the new model": after.model}
+    leaf = _first_non_finite(named)
+    raise NonFiniteError(
+        f"the loss is {loss} at step {before.step}"
+        + ("" if leaf else ", of a finite model and batch"),
+        where=f"{leaf} is the first that is not finite" if leaf else user_line(),
+        fix="a smaller learning rate, fg.optim.clip_by_global_norm, or fg.debug.debug_nans() to "
+        "find the operation",
+    )
+
+
+def refuse_broken(state: TrainState) -> None:
+    """Raise and name the first leaf of the model that is not finite."""
+    leaf = _first_non_finite({"the model": state.model})
+    if leaf:
+        raise NonFiniteError(
+            f"the model is not finite after step {state.step}, though its losses were",
+            where=f"{leaf} is the first that is not finite",
+            fix="fg.debug.debug_nans() finds the operation whose gradient is not",
+        )
+
+
+def _first_non_finite(named: dict[str, Any]) -> str | None:
     for name, tree in named.items():
         for path, leaf in fg.tree.leaves_with_path(tree):
-            dtype = getattr(leaf, "dtype", None)
-            kind = dtype.kind if dtype is not None else ("f" if isinstance(leaf, float) else "")
-            if kind in ("f", "c") and not np.all(np.isfinite(leaf)):
-                raise NonFiniteError(
-                    f"the loss is {loss} at step {before.step}",
-                    where=f"{name}{fg.tree.keystr(path)} is the first that is not finite",
-                    fix="a smaller learning rate, fg.optim.clip_by_global_norm, or "
-                    "fg.debug.debug_nans() to find the operation",
-                )
-    raise NonFiniteError(
-        f"the loss is {loss} at step {before.step}, of a finite model and batch",
-        where=user_line(),
-        fix="fg.debug.debug_nans() finds the operation",
-    )
+            if _is_float(leaf) and not np.all(np.isfinite(leaf)):
+                return f"{name}{fg.tree.keystr(path)}"
+    return None
+
+
+def _is_float(leaf: Any) -> bool:
+    dtype = getattr(leaf, "dtype", None)
+    return isinstance(leaf, float | complex) if dtype is None else dtype.kind in "fc"
+
+
+def _expect_optimizer(optimizer: Any) -> None:
+    if not callable(getattr(optimizer, "init", None)) or not callable(
+        getattr(optimizer, "update", None)
+    ):
+        raise ArgumentError(
+            f"an optimizer has init and update, and {describe(optimizer)} has not",
+            where=user_line(),
+            fix="call the function that makes it: fg.optim.adam(1e-3)",
+        )

@@ -75,7 +75,7 @@ class Across(Primitive):
         if top is None or top.level < trace.level:
             return self.forward(*args, **params)
         if top is trace:
-            return self.finish(trace._split(args)[0][0], params)
+            return self.finish(trace.split(args)[0][0], params)
         return top.process(self, args, params)
 
     def of_copies(self, x: Any, **params: Any) -> Any:

@@ -24,6 +24,7 @@ from funcgrad.core.zero import (
     repaired,
     zero_wins_among,
 )
+from funcgrad.errors import ArgumentError, ShapeError, describe, location, user_line
 from funcgrad.transforms.tape import Product
 
 __all__ = ["backward", "pulled_with_care"]
@@ -215,11 +216,33 @@ def pulled_with_care(node: Any, out_bar: Any) -> Iterator[tuple[int, Any]]:
         for pull, i, shape, dtype in node[1]:
             if type(pull) is Product:
                 bar = _product_with_care(pull.product, out_bar, pull.kept)
-            else:
+            elif callable(pull):
                 bar = pull(out_bar)
+            else:
+                raise ArgumentError(
+                    f"the vjp of a primitive returned {describe(pull)}, expected a pullback",
+                    where=user_line(),
+                    fix="return a function of the cotangent out_bar for each array argument, or "
+                    "None",
+                )
             if bar is not None and size == 3:
                 bar = _pulled_among(bar, out_bar, i, shape, dtype, *node[2])
-            yield i, None if bar is None else fit(bar, shape, dtype)
+            yield i, None if bar is None else _fitted(bar, shape, dtype, pull)
+
+
+def _fitted(bar: Any, shape: tuple[int, ...], dtype: Any, pull: Any) -> Any:
+    """Bring a cotangent to the shape and dtype of its primal; say whose it is if that fails."""
+    try:
+        return fit(bar, shape, dtype)
+    except ShapeError as error:
+        code = getattr(pull, "__code__", None)
+        if code is None:
+            raise
+        raise ShapeError(
+            error.what.replace("a pullback", f"the pullback {pull.__qualname__}", 1),
+            where=location(code, code.co_firstlineno),
+            fix=error.fix,
+        ) from None
 
 
 def _product_with_care(product: Callable[..., Any], out_bar: Any, kept: Any) -> Any:

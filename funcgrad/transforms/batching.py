@@ -36,7 +36,7 @@ from funcgrad.transforms.batch_axes import (
 from funcgrad.transforms.flat import Transformed, call_origin, lower
 from funcgrad.transforms.tape import no_rule
 
-__all__ = ["vmap"]
+__all__ = ["BatchTrace", "shared", "vmap"]
 
 
 class BatchTrace(Trace):
@@ -57,7 +57,8 @@ class BatchTrace(Trace):
         made._alias = assign.ARGUMENT
         return made
 
-    def _split(self, args: Sequence[Any]) -> tuple[list[Any], list[bool]]:
+    def split(self, args: Sequence[Any]) -> tuple[list[Any], list[bool]]:
+        """Return the values of arguments, and which of them have examples."""
         if self.ended:
             self.escaped()
         values, batched = [], []
@@ -75,7 +76,7 @@ class BatchTrace(Trace):
 
     def binary(self, primitive: Elementwise, fun: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
         """Compute an elementwise function of two arguments."""
-        values, batched = self._split((x, y))
+        values, batched = self.split((x, y))
 
         def of_all(values: Any, batched: Any) -> Any:
             return fun(*align(values, batched))
@@ -84,7 +85,7 @@ class BatchTrace(Trace):
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Carry out any other operation."""
-        values, batched = self._split(args)
+        values, batched = self.split(args)
         if primitive.batch is None:
             raise no_rule(primitive, "batching rule", values, params)
         if self.axis_name is None:
@@ -102,10 +103,13 @@ class BatchTrace(Trace):
         return made
 
     def _wrap(self, out: Any, primitive: Primitive) -> Tracer:
-        assert shape_of(out)[:1] == (self.size,), (
-            f"the batching rule of {primitive.name} returned {describe(out)}, "
-            f"whose first axis should count {self.size} examples"
-        )
+        if shape_of(out)[:1] != (self.size,):
+            raise ShapeError(
+                f"the batching rule of {primitive.name} returned {describe(out)}, expected "
+                f"{self.size} examples along its first axis",
+                where=f"{user_line()}, in {self.origin}",
+                fix="return the results of all examples, stacked along a new first axis",
+            )
         return Tracer(self, out, None)
 
 
@@ -252,7 +256,7 @@ class _Vmap(Transformed):
         size = number_of_examples(leaves, axes, self.axis_size, (args, kwargs), origin)
         with BatchTrace(origin, size, self.axis_name) as trace, named(trace):
             traced = [
-                _shared(leaf) if axis is None else _example(leaf, axis, trace)
+                shared(leaf) if axis is None else _example(leaf, axis, trace)
                 for leaf, axis in zip(leaves, axes, strict=True)
             ]
             call_args, call_kwargs = tree.unflatten(treedef, traced)
@@ -260,7 +264,7 @@ class _Vmap(Transformed):
             return _collect(out, self.out_axes, trace, set(map(id, leaves)))
 
 
-def _shared(leaf: Any) -> Any:
+def shared(leaf: Any) -> Any:
     """Return an argument that is the same for all examples.
 
     A plain array as a constant that is traced, so that it can be indexed by what is not the same.

@@ -175,7 +175,7 @@ class _Callback:
         if trace is None or trace.level == 0:
             return self._plain([concrete(leaf) for leaf in leaves], specs)
         if isinstance(trace, BatchTrace):
-            values, batched = trace._split(leaves)
+            values, batched = trace.split(leaves)
             return [Tracer(trace, out, None) for out in self._many(values, batched, specs)]
         if trace.records:
 

@@ -82,11 +82,15 @@ class Rules:
         Which leaves are not differentiated, whatever they are.
     owner : object
         Whose rules they are.
+    equation : callable or None
+        What the outputs solve, if the function is the solution of an equation: takes leaves like
+        them, and returns leaves like its arguments, which are zero at the solution.
     """
 
     name: str
     fixed: Sequence[bool]
     owner: object = None
+    equation: Callable[[Leaves], Leaves] | None = None
 
     def run(self, leaves: Leaves) -> tuple[Leaves, Any]:
         """Return the leaves and the structure of the output."""
@@ -139,7 +143,7 @@ def call(rules: Rules, leaves: Leaves) -> tuple[Leaves, Any]:
     """
     trace = top_trace(leaves)
     if isinstance(trace, BatchTrace):
-        values, batched = trace._split(leaves)
+        values, batched = trace.split(leaves)
         return _on_many(rules, trace, values, batched)
     if isinstance(trace, StripTrace):
         outs, treedef = call(rules, trace.values(leaves))
@@ -283,7 +287,7 @@ class Shared:
 
 
 def _forward(rules: Rules, trace: ForwardTrace, leaves: Leaves) -> tuple[Leaves, Any]:
-    primals, dots = trace._split(leaves)
+    primals, dots = trace.split(leaves)
     extras = [
         None if fixed else dot for dot, fixed in zip(dots, rules.fixed, strict=True)
     ]  # tangents, or numbers of them
@@ -486,6 +490,7 @@ class Batched(Rules):
         self.inner = inner
         self.trace = trace
         self.batched = batched
+        self.equation = None if inner.equation is None else self._equation
 
     def run(self, leaves: Leaves) -> tuple[Leaves, Any]:
         """Run the function on all examples."""
@@ -530,6 +535,12 @@ class Batched(Rules):
                 return self._collected(push(self._dots(dots)))
 
         return outs, treedef, batched_push
+
+    def _equation(self, outs: Leaves) -> Leaves:
+        """Return the residuals of all examples."""
+        with _reopened(self.trace):
+            found = self.inner.equation(list(map(self.trace.variable, outs)))  # type: ignore[misc]
+            return self._collected(found)
 
     def _examples(self, leaves: Leaves) -> Leaves:
         return [

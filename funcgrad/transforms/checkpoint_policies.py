@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from funcgrad.errors import ArgumentError, describe, user_line
 from funcgrad.transforms.named_values import NAMED
 
 __all__ = [
@@ -91,15 +92,32 @@ def dots_saveable(primitive: Any, *args: Any, **params: Any) -> bool:
 checkpoint_dots = dots_saveable
 
 
+def _checked(names: tuple[str, ...], policy: str) -> frozenset[str]:
+    # Without the call, ``policy=save_only_these_names``, the policy is asked with a primitive.
+    for name in names:
+        if not isinstance(name, str):
+            raise ArgumentError(
+                f"{policy} takes names, which are strings, got {describe(name)}",
+                where=user_line(),
+                fix=f'write checkpoint(f, policy={policy}("hidden", "scores"))',
+            )
+    return frozenset(names)
+
+
 def save_only_these_names(*names: str) -> Policy:
     """Make the policy that keeps the values to which `checkpoint_name` gave one of these names.
+
+    Raises
+    ------
+    ArgumentError
+        A name is no string.
 
     Examples
     --------
     >>> import funcgrad as fg
     >>> policy = fg.checkpoint_policies.save_only_these_names("hidden", "attention")
     """
-    chosen = frozenset(names)
+    chosen = _checked(names, "save_only_these_names")
 
     def only_these_names(primitive: Any, *args: Any, **params: Any) -> bool:
         return primitive is NAMED and params["name"] in chosen
@@ -110,12 +128,17 @@ def save_only_these_names(*names: str) -> Policy:
 def save_anything_except_these_names(*names: str) -> Policy:
     """Make the policy that keeps all but the values with one of these names.
 
+    Raises
+    ------
+    ArgumentError
+        A name is no string.
+
     Examples
     --------
     >>> import funcgrad as fg
     >>> policy = fg.checkpoint_policies.save_anything_except_these_names("scores")
     """
-    chosen = frozenset(names)
+    chosen = _checked(names, "save_anything_except_these_names")
 
     def anything_except(primitive: Any, *args: Any, **params: Any) -> bool:
         return not (primitive is NAMED and params["name"] in chosen)
@@ -128,12 +151,17 @@ def save_anything_except_these_names(*names: str) -> Policy:
 def save_any_names_but_these(*names: str) -> Policy:
     """Make the policy that keeps the values that have a name, but for these names.
 
+    Raises
+    ------
+    ArgumentError
+        A name is no string.
+
     Examples
     --------
     >>> import funcgrad as fg
     >>> policy = fg.checkpoint_policies.save_any_names_but_these("scores")
     """
-    chosen = frozenset(names)
+    chosen = _checked(names, "save_any_names_but_these")
 
     def any_names_but(primitive: Any, *args: Any, **params: Any) -> bool:
         return primitive is NAMED and params["name"] not in chosen

@@ -148,7 +148,7 @@ def _bind(flat: _Flat, leaves: Leaves) -> tuple[Leaves, Any]:
         made = trace.called(flat.name, flat.run, partial(_bind, flat), leaves)
         return made
     if isinstance(trace, BatchTrace):
-        values, batched = trace._split(leaves)
+        values, batched = trace.split(leaves)
         with without(trace):  # to the rule, the examples lie along an axis of its arrays
             outs, treedef, out_batched = flat.many(values, batched)
         return [

@@ -19,13 +19,14 @@ from funcgrad.errors import (
     DtypeError,
     MissingRuleError,
     ShapeError,
+    TracerConversionError,
     TracerLeakError,
     TreeMismatchError,
     describe,
     location,
     user_line,
 )
-from funcgrad.transforms.batching import _shared
+from funcgrad.transforms.batching import shared
 from funcgrad.transforms.calls import (
     Aval,
     Leaves,
@@ -37,7 +38,7 @@ from funcgrad.transforms.calls import (
     is_floating,
     taped,
 )
-from funcgrad.transforms.flat import _parameter
+from funcgrad.transforms.flat import parameter_name
 
 if TYPE_CHECKING:
     from funcgrad.transforms.custom import CustomFunction
@@ -101,7 +102,7 @@ class GivenRules(Rules):
 
     def argument(self, number: int) -> str:
         """Return how messages call an argument: by its name, if the signature gives one."""
-        name = _parameter(self.custom.fun, number)
+        name = parameter_name(self.custom.fun, number)
         return f"argument {number}" if name is None else f"argument {name!r}"
 
     def run(self, leaves: Leaves) -> tuple[Leaves, Any]:
@@ -150,6 +151,14 @@ class GivenRules(Rules):
         bwd = self.custom._rules["bwd"]
         try:
             made = bwd(*nondiff, residuals, tree.unflatten(treedef, bars))
+        except TracerConversionError as error:
+            raise TracerConversionError(
+                f"the backward rule of {self.name} is traced, for forward mode or for a second "
+                f"derivative, and cannot be: {error.what}",
+                where=error.where,
+                fix="write it with NumPy functions; or give a rule for forward mode too, above "
+                f"which is @{self.name}.defjvp",
+            ) from error
         except TracerLeakError as error:
             raise TracerLeakError(
                 f"the backward rule of {self.name} uses a traced value that is neither an "
@@ -337,7 +346,7 @@ def _assignable(leaf: Any) -> Any:
     Under `vmap` a plain array is a constant that is traced, so that what differs from example to
     example can index it.
     """
-    return _shared(leaf) if traces_integers() else leaf
+    return shared(leaf) if traces_integers() else leaf
 
 
 def _is_number(value: Any) -> bool:

@@ -39,6 +39,7 @@ __all__ = [
     "flatten_output",
     "lower",
     "lower_tree",
+    "parameter_name",
     "select",
     "snapshot",
     "split_aux",
@@ -326,7 +327,7 @@ def select(
         if -len(args) <= number < len(args):
             places.append(number % len(args))
             continue
-        name = _parameter(fun, number) if number >= 0 else None
+        name = parameter_name(fun, number) if number >= 0 else None
         if name is None or name not in kwargs:
             raise ArgumentError(
                 f"argnums={number} of {transform} is out of range: "
@@ -368,7 +369,8 @@ def _parameters(fun: Callable[..., Any]) -> list[str]:
     ]
 
 
-def _parameter(fun: Callable[..., Any], number: int) -> str | None:
+def parameter_name(fun: Callable[..., Any], number: int) -> str | None:
+    """Return the name of a positional parameter, if the function has that many."""
     names = _parameters(fun)
     return names[number] if number < len(names) else None
 

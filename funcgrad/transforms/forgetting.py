@@ -229,7 +229,7 @@ def _take(
 
 def _kept(trace: ReverseTrace, value: Any) -> Any:
     """Return a value that stays what it is, even if the function has returned."""
-    return trace._own(value) if isinstance(trace, OutlivingTrace) else value
+    return trace.own(value) if isinstance(trace, OutlivingTrace) else value
 
 
 def _share(frame: _Frame, named: Any, saved: Any) -> None:

@@ -22,7 +22,7 @@ from funcgrad.core.level import Origin, Trace
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.tracer import Tracer, unwrap
 from funcgrad.core.zero import dtype_of, shape_of, spread
-from funcgrad.errors import ArgumentError, describe, user_line
+from funcgrad.errors import ArgumentError, ShapeError, describe, user_line
 from funcgrad.transforms.flat import (
     call_origin,
     check_callable,
@@ -114,7 +114,12 @@ def _pushed_by_rule(
     primitive: Primitive, primals: Any, tangents: Any, out: Any, params: dict[str, Any]
 ) -> Any:
     """Push tangents through any other primitive."""
-    return fit_tangent(primitive.jvp(primals, tangents, out, **params), out)  # type: ignore[misc]
+    out_dot = primitive.jvp(primals, tangents, out, **params)  # type: ignore[misc]
+    try:
+        return fit_tangent(out_dot, out)
+    except ShapeError as error:
+        what = error.what.replace("a forward rule", f"the jvp of primitive {primitive.name!r}", 1)
+        raise ShapeError(what, where=error.where, fix=error.fix) from None
 
 
 class ForwardTrace(Trace):
@@ -128,7 +133,8 @@ class ForwardTrace(Trace):
         made._alias = assign.ARGUMENT
         return made
 
-    def _split(self, args: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    def split(self, args: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """Return the values and the tangents of arguments, None for that of a constant."""
         if self.ended:
             self.escaped()
         primals, tangents = [], []
@@ -177,7 +183,7 @@ class ForwardTrace(Trace):
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Push through any other operation."""
-        primals, tangents = self._split(args)
+        primals, tangents = self.split(args)
         out = primitive.bind(*primals, **params)
         if primitive.reason is not None:
             return out
@@ -204,6 +210,15 @@ class UntransposedTrace(ForwardTrace):
 def fit_tangent(out_dot: Any, out: Any) -> Any:
     """Bring the tangent that a rule made to the shape and dtype of the output."""
     if type(out) is tuple:
+        if not isinstance(out_dot, tuple | list) or len(out_dot) != len(out):
+            several = isinstance(out_dot, tuple | list)
+            raise ShapeError(
+                "a forward rule returned "
+                f"{f'{len(out_dot)} tangents' if several else describe(out_dot)} "
+                f"for {len(out)} results",
+                where=user_line(),
+                fix="return a tuple with a tangent for each, None where it is zero",
+            )
         return tuple(
             dot if dot is None else spread(dot, part)
             for dot, part in zip(out_dot, out, strict=True)
@@ -268,7 +283,7 @@ class LinearTrace(ForwardTrace):
         return self._elementwise(primitive, fun, (x, y))
 
     def _elementwise(self, primitive: Elementwise, fun: Callable[..., Any], args: Any) -> Any:
-        primals, numbers = self._split(args)
+        primals, numbers = self.split(args)
         out = fun(*primals)
         if primitive.discrete:
             return out
@@ -295,7 +310,7 @@ class LinearTrace(ForwardTrace):
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Note any other operation."""
-        primals, numbers = self._split(args)
+        primals, numbers = self.split(args)
         out = primitive.bind(*primals, **params)
         if primitive.reason is not None:
             return out

@@ -47,10 +47,16 @@ def checkpoint(
     callable
         Computes what `fun` does, to the last bit, in every transform.
 
+    Raises
+    ------
+    ArgumentError
+        `fun` or `policy` is no function.
+
     See Also
     --------
     checkpoint_policies : what to keep.
     checkpoint_name : give a value a name that a policy can mention.
+    debug.residuals : how much is kept, by line.
 
     Notes
     -----

@@ -334,8 +334,8 @@ class _ValueAndGrad(Transformed):
             raise ShapeError(
                 f"{origin.transform} needs a function that returns a scalar, got {describe(value)}",
                 where=str(origin),
-                fix="reduce the output with np.sum or np.mean, or use funcgrad.vjp "
-                "(a Jacobian: one pullback for each row)",
+                fix="reduce the output with np.sum or np.mean; or, for the derivatives of all "
+                "its elements, use funcgrad.jacobian",
             )
         if self.holomorphic:
             if dtype.kind != "c":
@@ -374,6 +374,19 @@ def _not_a_scalar(value: Any, origin: Origin) -> ArgumentError | DtypeError:
             "whose first item is one",
             where=str(origin),
             fix="pass has_aux=True if the second item is an auxiliary output",
+        )
+    if isinstance(value, tuple | list | dict):
+        parts = list(value.values() if isinstance(value, dict) else value)
+        place = next((i for i, part in enumerate(parts) if shape_of(part) == ()), None)
+        key = place if place is None or not isinstance(value, dict) else list(value)[place]
+        return DtypeError(
+            f"{origin.transform} needs a function that returns a floating-point scalar, "
+            f"got a {type(value).__name__} of {len(value)}",
+            where=str(origin),
+            fix="return a single float, such as np.sum(y)"
+            if place is None
+            else f"return out[{key!r}] alone; or, for the rest as well, return out[{key!r}], out, "
+            "and pass has_aux=True",
         )
     return DtypeError(
         f"{origin.transform} needs a function that returns a floating-point scalar, "

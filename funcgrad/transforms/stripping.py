@@ -19,7 +19,7 @@ import numpy as np
 from funcgrad import tree
 from funcgrad.core import assign
 from funcgrad.core.elementwise import Elementwise
-from funcgrad.core.level import Origin, Trace, TracerBase, traces_in_progress
+from funcgrad.core.level import Origin, Trace, TracerBase, batches_of, traces_in_progress
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.tracer import Tracer, unwrap
 from funcgrad.core.zero import dtype_of, shape_of
@@ -237,14 +237,7 @@ def examples_of(values: Sequence[Any]) -> list[Any]:
     The axes of their examples come in this order in the plain array. It is that of levels but for
     a pushforward that is itself called under a later `vmap`: there that comes first.
     """
-    chains = []
-    for value in values:
-        chain: list[Any] = []
-        while isinstance(value, TracerBase):
-            if value._trace.lead:
-                chain.insert(0, value._trace)
-            value = value._value
-        chains.append(chain)
+    chains = list(map(batches_of, values))
     found: list[Any] = []
     for chain in sorted(chains, key=len, reverse=True):  # the longest know the most of the order
         for place, trace in enumerate(chain):

@@ -33,7 +33,7 @@ from funcgrad.core.level import Origin, Trace, escaped
 from funcgrad.core.primitive import Primitive
 from funcgrad.core.tracer import Tracer, unwrap
 from funcgrad.core.zero import dtype_of, shape_of
-from funcgrad.errors import MissingRuleError, describe, user_line
+from funcgrad.errors import ArgumentError, MissingRuleError, describe, user_line
 from funcgrad.transforms.flat import snapshot
 
 __all__ = ["OutlivingTrace", "Product", "ReverseTrace", "Tape", "no_rule", "owner_of"]
@@ -259,6 +259,8 @@ class ReverseTrace(Trace):
         pullbacks = primitive.vjp(values, out, **params)
         if type(pullbacks) is not tuple:
             pullbacks = (pullbacks,)
+        if len(pullbacks) != len(values):
+            raise _wrong_count(primitive, pullbacks, len(values))
         edges = []
         for pull, i, value in zip(pullbacks, parents, values, strict=True):
             if i >= 0 and pull is not None:
@@ -288,6 +290,8 @@ class ReverseTrace(Trace):
             raise no_rule(primitive, "vjp", (value,), params)
         pull = primitive.vjp((value,), out, **params)
         if type(pull) is tuple:
+            if len(pull) != 1:
+                raise _wrong_count(primitive, pull, 1)
             (pull,) = pull
         if pull is None:
             return self.plain(out)
@@ -364,23 +368,23 @@ class OutlivingTrace(ReverseTrace):
         out = super().process(primitive, args, params)
         if not primitive.linear:
             for value in (*args, *(out if type(out) is tuple else (out,))):
-                self._own(unwrap(value._value) if type(value) is Tracer else value)
+                self.own(unwrap(value._value) if type(value) is Tracer else value)
         return out
 
     def _owned_argument(self, arg: Any) -> Any:
         if type(arg) is not Tracer or arg._trace is not self:
             return arg
-        value = self._own(arg._value)
+        value = self.own(arg._value)
         if value is arg._value:
             return arg
         made = Tracer(self, value, arg._extra)
         made._alias = arg._alias
         return made
 
-    def _own(self, value: Any) -> Any:
+    def own(self, value: Any) -> Any:
         """Return an array that may be kept: a copy if it is in the memory of an argument."""
         if type(value) is tuple:
-            return tuple(map(self._own, value))
+            return tuple(map(self.own, value))
         if not isinstance(value, _ndarray):
             return value
         owner = id(owner_of(value))
@@ -395,11 +399,11 @@ class OutlivingTrace(ReverseTrace):
         """Put a node on the tape."""
         size = len(node)
         if size in (4, 7):
-            node = (*node[:3], self._own(node[3]), *node[4:6], *map(self._own, node[6:]))
+            node = (*node[:3], self.own(node[3]), *node[4:6], *map(self.own, node[6:]))
         elif size < 4:
             for edge in node[1]:
                 if type(edge[0]) is Product:
-                    edge[0].kept = self._own(edge[0].kept)
+                    edge[0].kept = self.own(edge[0].kept)
         self.tape.append(node)
 
 
@@ -447,14 +451,28 @@ def _ruled(primitive: Elementwise, i: int, j: int, args: Sequence[Any]) -> tuple
     return i, j
 
 
+def _wrong_count(primitive: Primitive, pullbacks: Any, count: int) -> ArgumentError:
+    """Make the error for a rule that does not return one pullback for each argument."""
+    return ArgumentError(
+        f"the vjp of primitive {primitive.name!r} returned {len(pullbacks)} pullbacks, expected "
+        f"{count}: one for each array argument",
+        where=user_line(),
+        fix="return a tuple with a function of out_bar for each argument, None where there is no "
+        "derivative",
+    )
+
+
 def no_rule(
     primitive: Primitive, mode: str, args: Sequence[Any], params: dict[str, Any]
 ) -> MissingRuleError:
     """Make the error for a primitive that lacks the rule a transform needs."""
     shown = [describe(arg) for arg in args] + [f"{key}={params[key]!r}" for key in params]
+    declaration = f"def_{mode.split()[0].removesuffix('ing')}"
+    if isinstance(primitive, Elementwise):
+        declaration = "def_partial"
     return MissingRuleError(
         f"primitive {primitive.name!r} has no {mode}",
         where=f"{user_line()} reached {primitive.name}({', '.join(shown)})",
-        fix="write it with functions that have one, or add the rule: "
-        "docs/how-to/add-a-primitive.md",
+        fix="write it with functions that have one, or add the rule, with "
+        f"@{primitive.name}.{declaration}: docs/how-to/add-a-primitive.md",
     )

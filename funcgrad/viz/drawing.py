@@ -16,7 +16,7 @@ from typing import Any
 
 import attrs
 
-from funcgrad.errors import ArgumentError, MissingExtraError, user_line
+from funcgrad.errors import ArgumentError, MissingExtraError, describe, user_line
 from funcgrad.staging.program import Program
 from funcgrad.staging.record import make_program
 from funcgrad.viz.nodes import Edge, Node, nodes_of
@@ -146,6 +146,11 @@ def graph(fun: Callable[..., Any] | Program, *args: Any, **kwargs: Any) -> Drawi
     Drawing
         With `svg` and `dot` (both text) and ``save(path)``; notebooks show it as it is.
 
+    Raises
+    ------
+    ArgumentError
+        `fun` is neither a function nor a program, or a program was given arguments.
+
     See Also
     --------
     funcgrad.make_program : the same as text.
@@ -173,6 +178,12 @@ def graph(fun: Callable[..., Any] | Program, *args: Any, **kwargs: Any) -> Drawi
                 fix="write funcgrad.viz.graph(program)",
             )
         return Drawing(fun)
+    if not callable(fun):
+        raise ArgumentError(
+            f"viz.graph takes a function or a program, got {describe(fun)}",
+            where=user_line(),
+            fix="write viz.graph(f, x), not viz.graph(f(x))",
+        )
     return Drawing(make_program(fun)(*args, **kwargs).pruned())
 
 

@@ -99,6 +99,7 @@ def test_npz_by_name(tmp_path):
     assert sorted(data) == ["x", "y"]
     assert data["x"].tolist() == [0, 1, 2]
     assert list(read_npz(path, ["y"])) == ["y"]
+    assert list(read_npz(path, "y")) == ["y"]
 
 
 def test_npz_without_the_name(tmp_path):
@@ -132,6 +133,19 @@ def test_npz_that_is_none(tmp_path, damage):
         }[damage]
     )
     with pytest.raises(DataFormatError, match=r"a\.npz"):
+        read_npz(path)
+
+
+def test_npy_in_place_of_npz_is_recognised(tmp_path):
+    np.save(tmp_path / "a.npy", np.arange(3))
+    with pytest.raises(DataFormatError, match="it is one array, which np.load reads"):
+        read_npz(tmp_path / "a.npy")
+
+
+def test_text_in_place_of_npz_is_recognised(tmp_path):
+    path = tmp_path / "a.npz"
+    path.write_bytes(b"a,b\n1,2\n")
+    with pytest.raises(DataFormatError, match="it begins with 61 2c 62"):
         read_npz(path)
 
 

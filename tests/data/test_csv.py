@@ -1,6 +1,7 @@
 """`read_csv`: what it reads, and how it names what is wrong."""
 
 import gzip
+import re
 
 import numpy as np
 import pytest
@@ -114,6 +115,70 @@ def test_line_and_column_are_named(write, text, message):
 def test_quoted_line_breaks_count(write):
     with pytest.raises(DataFormatError, match=r"line 4, column 'b'"):
         read_csv(write('a,"b\n"\n1,2\n3,x\n'.replace('"b\n"', '"b\n"')))
+
+
+def test_integers_are_exact_to_the_last_digit(write):
+    largest = np.iinfo(np.uint64).max
+    path = write(f"a\n9007199254740993\n{largest}\n 3.0\n")
+    assert read_csv(path, "a", dtype=np.uint64).tolist() == [2**53 + 1, largest, 3]
+
+
+@pytest.mark.parametrize(
+    ("field", "dtype"),
+    [
+        ("256", np.uint8),
+        ("-1", np.uint8),
+        ("1e3", np.int8),
+        ("18446744073709551616", np.uint64),
+        ("2", bool),
+        ("nan", bool),
+        ("1e39", np.float32),
+        ("-1e39", np.complex64),
+    ],
+)
+def test_number_that_the_dtype_does_not_hold(write, field, dtype):
+    name = np.dtype(dtype).name
+    with pytest.raises(DataFormatError, match=f"'{field}' does not fit into {name}\n.*line 3"):
+        read_csv(write(f"a\n1\n{field}\n"), dtype=dtype)
+
+
+def test_infinities_and_nan_are_numbers_of_every_float(write):
+    table = read_csv(write("a\ninf\n-inf\nnan\n"), "a", dtype=np.float16)
+    assert np.array_equal(table, [np.inf, -np.inf, np.nan], equal_nan=True)
+
+
+def test_booleans_are_0_and_1(write):
+    assert read_csv(write("a\n1\n0.0\n"), "a", dtype=bool).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("dtype", [str, object, "M8[D]", "flot"])
+def test_dtypes_that_are_none_of_numbers(write, dtype):
+    with pytest.raises(errors.DtypeError, match="argument 'dtype' of read_csv"):
+        read_csv(write("a\n1\n"), dtype=dtype)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"delimiter": ", "}, "a delimiter is one character, not ', '"),
+        ({"encoding": "utf-7000"}, "no encoding 'utf-7000'"),
+        ({"columns": []}, "a list of no columns"),
+    ],
+)
+def test_options_that_make_no_sense(write, options, message):
+    with pytest.raises(errors.ArgumentError, match=message):
+        read_csv(write("a\n1\n"), **options)
+
+
+@pytest.mark.parametrize("mark", [";", "\t", "|"])
+def test_the_delimiter_of_the_file_is_named(write, mark):
+    with pytest.raises(DataFormatError, match=re.escape(f"delimiter={mark!r}")):
+        read_csv(write(f"a{mark}b\n1{mark}2\n"))
+
+
+def test_utf_16_is_recognised_by_its_mark(write):
+    with pytest.raises(DataFormatError, match="encoding='utf-16'"):
+        read_csv(write("a,b\n1,2\n", encoding="utf-16"))
 
 
 def test_integers_that_are_none(write):

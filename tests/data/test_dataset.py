@@ -56,6 +56,17 @@ def test_batches_keep_dtypes_and_memory_maps(tmp_path):
     assert batch.tolist() == [0.0, 1.0, 2.0, 3.0]
 
 
+@pytest.mark.parametrize("index", [slice(2, 5), 1.0, np.arange(2), "a"])
+def test_number_of_an_item_is_an_int(index):
+    with pytest.raises(errors.ArgumentError, match=r"skip\(start\)\.take\(count\)"):
+        Dataset.from_arrays(np.arange(10))[index]
+
+
+def test_generator_function_that_gives_nothing_to_go_through():
+    with pytest.raises(errors.ArgumentError, match=r"returned int 3, which is nothing to go thr"):
+        list(Dataset.from_generator(lambda: 3))
+
+
 def test_sequence_can_be_any_class_with_length_and_items():
     class Squares:
         def __len__(self):

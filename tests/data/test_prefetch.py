@@ -1,6 +1,8 @@
 """The thread of `prefetch`: when it starts, that it ends, and what it hands over."""
 
 import gc
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -53,6 +55,28 @@ def test_thread_ends_with_the_pass():
     list(items)
     assert not threads()
     assert list(items) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_pass_goes_on_in_a_forked_process():
+    items = numbers(20).map(lambda i: i + 0).prefetch(2).iterate()
+    first = [int(next(items)) for _ in range(5)]
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            signal.alarm(30)  # a thread that is not there is never waited for
+            os.write(writing, bytes(int(i) for i in items))
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        there = list(pipe.read())
+    os.waitpid(child, 0)
+    here = [int(i) for i in items]
+    assert first == list(range(5))
+    assert there == here == list(range(5, 20))
 
 
 def test_thread_ends_when_closed():

@@ -64,11 +64,11 @@ def test_pass_goes_on_bit_for_bit_from_every_place(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", PIPELINES)
-def test_state_is_a_small_dict_of_ints(name):
+def test_state_is_a_small_dict_of_ints_and_strings(name):
     with PIPELINES[name].iterate() as items:
         next(items)
         leaves = fg.tree.leaves(items.state)
-    assert all(type(leaf) is int for leaf in leaves)
+    assert all(type(leaf) in (int, str) for leaf in leaves)
     assert len(leaves) < 10
 
 
@@ -139,6 +139,8 @@ def test_state_after_a_failure_is_before_the_batch_that_failed():
 
 # States that do not fit
 
+DATA = "23 samples, shuffled, in batches of 4"
+
 
 @pytest.mark.parametrize(
     ("state", "message"),
@@ -146,11 +148,12 @@ def test_state_after_a_failure_is_before_the_batch_that_failed():
         ({}, "another pipeline"),
         ("text", "another pipeline"),
         ({"epoch": 0}, "where this pipeline has"),
-        ({"epoch": 0, "position": 1, "length": 7}, "had the length 7, this has 6"),
-        ({"epoch": 0, "position": 7, "length": 6}, "position 7 of 6"),
-        ({"epoch": 0, "position": -1, "length": 6}, "position -1 of 6"),
-        ({"epoch": 0, "position": "x", "length": 6}, "'position' is str 'x'"),
-        ({"epoch": 0, "source": {"position": 1, "length": 6}}, "where this pipeline has"),
+        ({"epoch": "x", "position": 1, "data": DATA}, "'epoch' is str 'x'"),
+        ({"epoch": 0, "position": 1, "data": "24 samples"}, f"was 24 samples; this is {DATA}"),
+        ({"epoch": 0, "position": 7, "data": DATA}, "position 7 of 6"),
+        ({"epoch": 0, "position": -1, "data": DATA}, "position -1 of 6"),
+        ({"epoch": 0, "position": "x", "data": DATA}, "'position' is str 'x'"),
+        ({"epoch": 0, "source": {"position": 1, "data": DATA}}, "where this pipeline has"),
     ],
 )
 def test_state_of_another_pipeline(state, message):
@@ -161,7 +164,32 @@ def test_state_of_another_pipeline(state, message):
 @pytest.mark.parametrize("name", ["filtered", "generator", "prefetched"])
 def test_state_of_another_stream(name):
     with pytest.raises(errors.ArgumentError, match="another pipeline"):
-        PIPELINES[name].iterate({"epoch": 0, "position": 1, "length": 6})
+        PIPELINES[name].iterate({"epoch": 0, "position": 1, "data": DATA})
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Dataset.from_arrays(np.arange(22.0)).shuffle(KEY).batch(4),
+        Dataset.from_sequence([1.0] * 24).shuffle(KEY).batch(4),
+        ARRAYS.batch(4),
+        ARRAYS.shuffle(KEY).batch(5).take(6),
+        ARRAYS.shuffle(KEY).take(22).batch(4),
+        ARRAYS.shuffle(KEY).take(21).batch(4, drop_last=True),
+        ARRAYS.shuffle(KEY).batch(2).repeat(2).skip(18),
+        fg.data.random_split(OTHER, ARRAYS, [22, 1])[0].shuffle(KEY).batch(4),
+    ],
+)
+def test_state_of_other_data_of_as_many_batches(other):
+    with pytest.raises(errors.ArgumentError, match=f"that was {DATA}; this is "):
+        other.iterate(PIPELINES["batches"].iterate().state)
+
+
+def test_state_fits_what_maps_the_same_items():
+    items = PIPELINES["batches"].iterate()
+    next(items)
+    doubled = PIPELINES["batches"].map(np.negative)
+    assert np.array_equal(next(doubled.iterate(items.state)), -next(items))
 
 
 def test_generator_that_became_shorter():

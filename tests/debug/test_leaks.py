@@ -230,3 +230,21 @@ def test_as_an_error_it_leaves_nothing_behind():
     big[0] = 2.0  # is not held any more
     assert sys.exc_info() == (None, None, None)
     assert fg.grad(lambda x: x**2)(3.0) == 6.0
+
+
+def test_an_operand_of_a_branch_that_only_some_examples_take():
+    def store(x):
+        history.append(x)
+        return x
+
+    found = leaks(fg.vmap(lambda x: fg.cond(x > 1.0, store, np.sin, x)), np.array([1.0, 2.0]))
+    assert [stored(message) for message in found] == [f"list in global `history` of {__name__}"]
+
+
+def test_what_a_stored_value_refers_to_is_not_reported_too():
+    def objective(x):
+        return fg.fixed_point(lambda y: history.append(y) or 0.5 * np.cos(x * y), 1.0)
+
+    found = leaks(fg.grad(objective), 0.5)
+    assert found
+    assert {stored(message) for message in found} == {f"list in global `history` of {__name__}"}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import funcgrad as fg
-from funcgrad.errors import ArgumentError, ShapeError
+from funcgrad.errors import ArgumentError, DtypeError, ShapeError
 
 nn, F = fg.nn, fg.nn.functional
 RNG = np.random.default_rng(0)
@@ -213,6 +213,27 @@ def test_float32_stays():
     assert model(np.ones((3, 8), np.float32), is_causal=True).dtype == np.float32
 
 
+def test_one_query_looks_at_every_sequence():
+    layer = nn.MultiheadAttention(2, 8, key=key())
+    query, keys = RNG.normal(size=(1, 8)), RNG.normal(size=(3, 5, 8))
+    out = layer(query, keys, keys)
+    np.testing.assert_allclose(out[1], layer(query, keys[1], keys[1]), rtol=1e-12)
+
+
+def test_a_mask_of_zeros_and_ones_is_one_of_bools():
+    layer = nn.MultiheadAttention(2, 8, key=key())
+    x, mask = RNG.normal(size=(5, 8)), np.tri(5)
+    np.testing.assert_array_equal(layer(x, x, x, mask.astype(int)), layer(x, x, x, mask > 0))
+    np.testing.assert_array_equal(
+        layer(x, x, x, mask.astype(int).tolist()), layer(x, x, x, mask > 0)
+    )
+
+
+def attention(query, key_, value, mask=None):
+    layer = nn.MultiheadAttention(2, 4, key=key())
+    return layer(np.ones(query), np.ones(key_), np.ones(value), mask)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
@@ -232,6 +253,24 @@ def test_float32_stays():
             ShapeError,
             "LayerNorm expects",
         ),
+        (
+            lambda: attention((5, 4), (6, 4), (6, 4), np.zeros((5, 6))),
+            DtypeError,
+            r"a mask of bools, not float64\[1,5,6\]",
+        ),
+        (
+            lambda: F.dot_product_attention(*3 * [np.ones((2, 1, 4))], mask=np.zeros((2, 2))),
+            DtypeError,
+            "a mask of bools",
+        ),
+        (
+            lambda: attention((3, 5, 4), (3, 6, 4), (3, 6, 4), np.ones((5, 5), bool)),
+            ShapeError,
+            r"the mask of MultiheadAttention expects \(\.\.\., 5, 6\)",
+        ),
+        (lambda: attention((4,), (4,), (4,)), ShapeError, "MultiheadAttention expects"),
+        (lambda: attention((5, 4), (6, 4), (3, 4)), ShapeError, "as many values as keys"),
+        (lambda: attention((3, 5, 4), (2, 6, 4), (2, 6, 4)), ShapeError, "same axes before"),
     ],
 )
 def test_bad_input(call, error, message):

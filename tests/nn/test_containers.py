@@ -149,6 +149,24 @@ def test_inference_mode_reaches_every_layer():
     assert fg.nn.inference_mode(off, value=False) == net
 
 
+def test_inference_mode_leaves_properties_alone():
+    class Net(fg.nn.Module):
+        drop: fg.nn.Dropout
+
+        @property
+        def inference(self):
+            return self.drop.inference
+
+    assert fg.nn.inference_mode(Net(fg.nn.Dropout(0.5))).inference
+
+
+def test_an_error_notes_the_place_of_the_layer():
+    model = fg.nn.Sequential([np.tanh, fg.nn.Linear(4, 2, key=key())])
+    with pytest.raises(ShapeError) as caught:
+        model(np.ones(3))
+    assert caught.value.__notes__ == ["  layer: layers[1] of Sequential, Linear"]
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
@@ -158,6 +176,13 @@ def test_inference_mode_reaches_every_layer():
         (lambda: fg.nn.Flatten()(np.ones(3)), ShapeError, "does not fit"),
         (lambda: fg.nn.MLP(2, 2, 3, -1, key=key()), ArgumentError, "depth=-1"),
         (lambda: fg.nn.MLP(2, 2, 3, 1, key=key())(np.ones(3)), ShapeError, r"\(\.\.\., 2\)"),
+        (
+            lambda: fg.nn.Sequential(fg.nn.Dropout(0.5)),
+            ArgumentError,
+            "Sequential takes a list of layers, not Dropout",
+        ),
+        (lambda: fg.nn.MLP(2, 1, 4, 2, "relu", key=key()), ArgumentError, "and was given 'relu'"),
+        (lambda: fg.nn.MLP(2, 1, [4, 4], 2, key=key()), ArgumentError, r"width_size=\[4, 4\]"),
     ],
 )
 def test_bad_input(call, error, message):

@@ -100,6 +100,20 @@ def test_identity():
     assert fg.nn.Identity("anything")(x) is x
 
 
+def test_lists_are_arrays():
+    layer = fg.nn.Linear(2, 3, key=key())
+    np.testing.assert_array_equal(layer([[1.0, 2.0]]), layer(np.array([[1.0, 2.0]])))
+    form = fg.nn.Bilinear(2, 2, 3, key=key())
+    np.testing.assert_array_equal(
+        form([1.0, 2.0], [3, 4]), form(np.array([1.0, 2]), np.array([3, 4]))
+    )
+
+
+def test_a_number_is_scaled():
+    layer = fg.nn.Linear("scalar", "scalar", key=key())
+    assert layer(3.0) == 3 * layer.weight[0, 0] + layer.bias[0]
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [

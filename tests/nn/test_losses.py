@@ -1428,6 +1428,47 @@ def test_ranking_where_nothing_counts():
     assert L.ranking_softmax_loss(A, np.exp(B), where=np.zeros((3, 4), bool)) == 0
 
 
+WHOLE, SCORES_32 = BITS.astype(int), A.astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        lambda x: L.squared_error(x, WHOLE),
+        lambda x: L.huber_loss(x, WHOLE),
+        lambda x: L.poisson_nll_loss(x, WHOLE, full=True),
+        lambda x: L.hinge_loss(x, 2 * WHOLE - 1),
+        lambda x: L.sigmoid_focal_loss(x, WHOLE, alpha=0.3),
+        lambda x: L.sigmoid_binary_cross_entropy(x, WHOLE == 1),
+        lambda x: L.binary_cross_entropy_with_logits(x, WHOLE, [1, 2, 3, 4], [1.0, 2, 3, 4]),
+        lambda x: L.softmax_cross_entropy(x, WHOLE),
+        lambda x: L.poly_loss_cross_entropy(x, WHOLE),
+        lambda x: L.cross_entropy(x, LABELS, [1, 2, 3, 4], label_smoothing=0.1),
+        lambda x: L.kl_divergence(x, WHOLE),
+        lambda x: L.margin_ranking_loss(x, x[::-1], 2 * WHOLE - 1),
+        lambda x: L.dice_loss(x, WHOLE),
+        lambda x: L.ctc_loss(x[None], np.zeros((1, 3), int), LABELS[None, 2:], np.zeros((1, 1))),
+    ],
+)
+def test_integers_and_lists_do_not_raise_the_precision(loss):
+    result = loss(SCORES_32)
+    assert result.dtype == np.float32
+    np.testing.assert_allclose(result, loss(A), rtol=1e-4, atol=1e-6)
+
+
+def test_padding_of_ctc_labels_may_be_any_number():
+    logits, ends = fill(1, 1, 5, 4), np.zeros((1, 5))
+    losses = [
+        L.ctc_loss(logits, ends, np.array([[2, 1, pad]]), np.array([[0, 0, 1]]))
+        for pad in (0, 1, -1, 99)
+    ]
+    np.testing.assert_allclose(losses, np.repeat(losses[:1], 4, axis=0), rtol=1e-12)
+
+
+def test_binary_cross_entropy_of_nan_is_nan():
+    assert np.isnan(L.binary_cross_entropy(np.array([np.nan]), np.array([1.0])))
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
@@ -1448,6 +1489,25 @@ def test_ranking_where_nothing_counts():
         (lambda: L.ctc_loss(A, A, A.astype(int), A), ShapeError, "ctc_loss do not fit"),
         (lambda: L.ntxent(A, np.ones(4)), ShapeError, "one label for each vector"),
         (lambda: L.dice_loss(A, B, apply_softmax=False), ArgumentError, "do not sum to 1"),
+        (lambda: L.cross_entropy(A, LABELS * 1.0), DtypeError, "class labels must be integers"),
+        (
+            lambda: L.cross_entropy(A, LABELS, label_smoothing=1.5),
+            ArgumentError,
+            "a share from 0 to 1, not 1.5",
+        ),
+        (lambda: L.binary_cross_entropy(A, BITS), ArgumentError, "is no probability"),
+        (
+            lambda: L.ctc_loss(A[None], np.zeros((1, 3)), np.array([[4]]), np.zeros((1, 1))),
+            ArgumentError,
+            "label 4 is out of range for 4 classes",
+        ),
+        (
+            lambda: L.ctc_loss(
+                A[None], np.zeros((1, 3)), np.array([[1]]), np.zeros((1, 1)), blank_id=4
+            ),
+            ArgumentError,
+            "label 4 is out of range",
+        ),
     ],
 )
 def test_bad_input(call, error, message):

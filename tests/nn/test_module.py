@@ -1,9 +1,11 @@
 """`Module`: classes of models as pytrees."""
 
 import copy
+import dataclasses
+import inspect
 import pickle
 from abc import abstractmethod
-from typing import ClassVar
+from typing import ClassVar, Generic, TypeVar
 
 import attrs
 import numpy as np
@@ -11,6 +13,8 @@ import pytest
 
 import funcgrad as fg
 from funcgrad.errors import ArgumentError, MutationError
+
+T = TypeVar("T")
 
 
 class Affine(fg.nn.Module):
@@ -203,3 +207,66 @@ def test_a_traced_model_prints():
         Affine(np.ones(1), np.ones(2))
     )
     assert seen == ["Affine(weight=float64[1], bias=float64[2], name='affine')  # 3 parameters"]
+
+
+def test_a_field_without_default_may_follow_if_init_is_written():
+    class Longer(Affine):
+        scale: float
+
+        def __init__(self):
+            super().__init__(1.0, 2.0)
+            self.scale = 3.0
+
+    assert fg.tree.leaves(Longer()) == [1.0, 2.0, 3.0]
+
+
+def test_a_field_without_default_after_one_with_is_named():
+    with pytest.raises(ArgumentError, match="a field of Longer without a default"):
+
+        class Longer(Affine):
+            scale: float
+
+
+def test_post_init_runs_and_may_set_fields():
+    class Doubled(fg.nn.Module):
+        weight: float
+
+        def __post_init__(self):
+            self.weight = 2 * self.weight
+
+    assert Doubled(3.0).weight == 6.0
+    assert Doubled(3.0).replace(weight=1.0).weight == 1.0
+
+
+def test_a_generic_module_is_subscripted():
+    class Box(fg.nn.Module, Generic[T]):
+        value: T
+
+    assert Box[float](3.0) == Box(3.0)
+
+
+@pytest.mark.parametrize("default", [[], {}, set()])
+def test_a_default_that_all_would_share_is_refused(default):
+    with pytest.raises(ArgumentError, match="all instances of Shared would share one"):
+        type(fg.nn.Module)("Shared", (fg.nn.Module,), {"__annotations__": {"x": int}, "x": default})
+
+
+def test_the_dataclass_decorator_is_refused():
+    with pytest.raises(ArgumentError, match="Point is a Module, and no dataclass"):
+
+        @dataclasses.dataclass
+        class Point(fg.nn.Module):
+            x: float
+
+
+def test_fields_of_dataclasses_are_refused():
+    with pytest.raises(ArgumentError, match=r"Point\.x is a dataclasses\.field"):
+
+        class Point(fg.nn.Module):
+            x: float = dataclasses.field(default=1.0)
+
+
+def test_the_signature_is_that_of_init():
+    assert list(inspect.signature(Affine).parameters) == ["weight", "bias", "name"]
+    assert list(inspect.signature(fg.nn.Linear).parameters)[-1] == "key"
+    assert list(inspect.signature(Affine(1.0, 2.0)).parameters) == ["x"]

@@ -192,6 +192,21 @@ def test_parameters_and_state_are_float32_if_asked():
     assert state.get(norm.running).mean.dtype == np.float32
 
 
+def test_an_empty_batch_is_not_remembered():
+    layer, state = batch_norm(3)
+    out, after = layer(np.ones((0, 3, 4)), state)
+    assert out.shape == (0, 3, 4)
+    assert after == state
+
+
+@pytest.mark.parametrize(
+    "layer", [fg.nn.LayerNorm(2), fg.nn.RMSNorm(2), fg.nn.GroupNorm(1, 2), fg.nn.InstanceNorm(2)]
+)
+def test_lists_are_arrays(layer):
+    x = [[[1.0, 3.0], [5.0, 4.0]]]
+    np.testing.assert_array_equal(layer(x), layer(np.array(x)))
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
@@ -212,6 +227,10 @@ def test_parameters_and_state_are_float32_if_asked():
             ArgumentError,
             "make_with_state",
         ),
+        (lambda: fg.nn.LayerNorm(4.0), ArgumentError, "LayerNorm cannot have shape=4.0"),
+        (lambda: fg.nn.RMSNorm((2, -1)), ArgumentError, "RMSNorm cannot have shape=-1"),
+        (lambda: fg.nn.GroupNorm(0, 6), ArgumentError, "groups=0"),
+        (lambda: fg.nn.BatchNorm(-1), ArgumentError, "BatchNorm cannot have input_size=-1"),
     ],
 )
 def test_bad_input(call, error, message):

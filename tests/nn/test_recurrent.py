@@ -196,6 +196,27 @@ def test_dropout_is_between_layers():
     assert nn.inference_mode(two)(x)[0].shape == (5, 4)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_state_serves_all_sequences(kind):
+    layer, x = getattr(nn, kind)(3, 4, key=key()), RNG.normal(size=(2, 5, 3))
+    one, all_ = RNG.normal(size=4), np.zeros((2, 4))
+    state = [(one, 2 * one)] if kind == "LSTM" else [one]
+    full = [(one + all_, 2 * one + all_)] if kind == "LSTM" else [one + all_]
+    np.testing.assert_array_equal(layer(x, state)[0], layer(x, full)[0])
+
+
+def test_a_state_of_less_precision_is_raised():
+    layer, x = nn.GRU(3, 4, key=key()), RNG.normal(size=(2, 5, 3))
+    state = RNG.normal(size=(2, 4)).astype(np.float32)
+    np.testing.assert_array_equal(layer(x, [state])[0], layer(x, [state.astype(float)])[0])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_lists_are_arrays(kind):
+    layer, x = getattr(nn, kind)(3, 4, key=key()), RNG.normal(size=(5, 3))
+    np.testing.assert_array_equal(layer(x.tolist())[0], layer(x)[0])
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
@@ -209,6 +230,27 @@ def test_dropout_is_between_layers():
             ArgumentError,
             "each of 2 cells, not 1",
         ),
+        (
+            lambda: nn.LSTMCell(3, 4, key=key())(np.ones((2, 3)), np.zeros((2, 4))),
+            ArgumentError,
+            r"LSTMCell expects a state \(h, c\), and was given float64\[2,4\]",
+        ),
+        (
+            lambda: nn.GRUCell(3, 4, key=key())(np.ones(3), np.zeros(5)),
+            ShapeError,
+            r"GRUCell expects a state of \(\.\.\., 4\), and was given float64\[5\]",
+        ),
+        (
+            lambda: nn.GRU(3, 4, key=key())(np.ones((2, 5, 3)), [np.zeros((3, 4))]),
+            ShapeError,
+            r"states of shape \(2, 4\), and float64\[3,4\] was given",
+        ),
+        (
+            lambda: nn.RNN(3, 4, key=key())(np.ones((2, 5, 3)), mask=np.ones((2, 4), bool)),
+            ShapeError,
+            r"the mask of RNN expects \(\.\.\., 5\)",
+        ),
+        (lambda: nn.LSTM(3, 4.0, key=key()), ArgumentError, "hidden_size=4.0"),
     ],
 )
 def test_bad_input(call, error, message):

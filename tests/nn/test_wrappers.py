@@ -104,6 +104,19 @@ def test_several_shared_parts():
     assert fg.tree.leaves(tied) == [1.0]
 
 
+def test_weight_norm_counts_axes_from_the_end():
+    layer = nn.Linear(3, 2, key=key())
+    assert nn.WeightNorm(layer, axis=-1).g.shape == (1, 3)
+    assert nn.WeightNorm(layer, axis=-1) == nn.WeightNorm(layer, axis=1)
+
+
+def test_prelu_is_of_the_dtype_asked_for():
+    layer = nn.PReLU(dtype=np.float32)
+    out = layer(np.array([-2.0, 3.0], np.float32))
+    assert out.dtype == np.float32
+    np.testing.assert_array_equal(out, [-0.5, 3.0])
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
@@ -118,6 +131,11 @@ def test_several_shared_parts():
             lambda: nn.Shared([np.ones(2), np.ones(3)], lambda t: t[0], lambda t: t[1]),
             ShapeError,
             r"float64\[3\] cannot stand for float64\[2\]",
+        ),
+        (
+            lambda: nn.WeightNorm(nn.Linear(3, 2, key=key()), axis=2),
+            ArgumentError,
+            "axis 2 is none",
         ),
     ],
 )

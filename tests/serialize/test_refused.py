@@ -312,6 +312,11 @@ def test_class_named_by_a_file_is_a_named_tuple_or_nothing(path):
 
 
 @pytest.mark.parametrize("fields", [["x y"], ["class"], ["_x"]])
+def test_class_of_ours_that_moved_to_another_file_is_found(path):
+    forged(path, ours({"namedtuple": "funcgrad.optim.before:TraceState", "fields": {"trace": 1}}))
+    assert type(fg.load(path)) is fg.optim.TraceState
+
+
 def test_made_up_fields_are_names(fields, path):
     forged(path, ours({"namedtuple": "a:b", "fields": dict.fromkeys(fields, 1)}))
     with pytest.raises(FileFormatError):

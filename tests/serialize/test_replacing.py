@@ -56,6 +56,15 @@ def test_file_is_removed_whose_space_is_given_back_later(tmp_path):
     assert not path.exists()
 
 
+def test_old_file_that_somebody_removes_meanwhile_is_not_missed(tmp_path):
+    path = tmp_path / "x"
+    path.write_bytes(b"old")
+    with replacing(str(path)) as file:
+        file.write(b"new")
+        path.unlink()
+    assert path.read_bytes() == b"new"
+
+
 def test_failure_in_the_block_leaves_the_old_file(tmp_path):
     path = tmp_path / "x"
     path.write_bytes(b"old")

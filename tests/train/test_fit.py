@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import funcgrad as fg
-from funcgrad.errors import ArgumentError, NonFiniteError
+from funcgrad.errors import ArgumentError, NonFiniteError, ShapeError
 from funcgrad.train import EarlyStopping, History, TrainState, evaluate, fit, make_step
 
 RNG = np.random.default_rng(0)
@@ -284,6 +284,82 @@ def test_progress_is_shown(capfd):
 
 
 @pytest.mark.parametrize(
+    "optimizer", [fg.optim.adam(0.1), fg.optim.lbfgs(), fg.optim.polyak_sgd()], ids=str
+)
+def test_tables_of_integers_in_a_model_stay(optimizer):
+    model = {"w": np.zeros(3), "columns": np.array([2, 1, 0]), "used": np.array(True)}
+    result = quiet(
+        model,
+        lambda m, x, y: np.mean((x[:, m["columns"]] @ m["w"] * m["used"] - y) ** 2),
+        optimizer,
+        (X, Y - 0.5),
+        batch_size=50,
+        epochs=200,
+    )
+    np.testing.assert_allclose(result.model["w"], [3.0, -2.0, 1.0], atol=0.05)
+    np.testing.assert_array_equal(result.model["columns"], [2, 1, 0])
+    assert result.model["used"].dtype == bool
+
+
+def test_a_key_that_is_needed_is_none_in_validation():
+    keys = []
+
+    def with_key(p, x, y, key):
+        keys.append(key)
+        return loss_fn(p, x, y)
+
+    quiet(params(), with_key, fg.optim.sgd(0.1), batches, epochs=1, key=key(), validation=(X, Y))
+    assert [key is None for key in keys] == [False, False, False, True]
+
+
+def test_a_model_that_broke_in_the_last_step_is_not_saved(tmp_path):
+    manager = fg.CheckpointManager(tmp_path)
+
+    @fg.custom_vjp
+    def broken(x):
+        return x
+
+    broken.defvjp(lambda x: (x, None), lambda _, bar: (bar * np.nan,))
+    with pytest.raises(NonFiniteError, match="the model is not finite after step 3") as caught:
+        quiet(
+            params(),
+            lambda p, x, y: loss_fn(p, x, y) + (0 * broken(p["b"]) if len(x) == 10 else 0),
+            fg.optim.sgd(0.1),
+            batches,
+            epochs=1,
+            checkpoints=manager,
+        )
+    assert "the model['b'] is the first" in str(caught.value)
+    assert manager.latest_step() is None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"epochs": -1}, "epochs=int -1"),
+        ({"epochs": 2.5}, "epochs=float 2.5"),
+        ({"metrics": {"r2": fg.train.r2_score}}, "metrics="),
+        ({"metrics": [fg.train.r2_score], "validation": (X, Y)}, "metrics=list"),
+        ({"checkpoints": "folder"}, "checkpoints=str 'folder'"),
+        ({"save_every": 0}, "save_every=int 0"),
+        ({"callbacks": print}, "callbacks="),
+        ({"early_stopping": True}, "early_stopping=bool True"),
+        ({"early_stopping": EarlyStopping("val_loss"), "validation": (X, Y)}, "'val_loss', which"),
+    ],
+)
+def test_arguments_are_checked_before_the_first_step(options, message):
+    steps = []
+
+    def counted(p, x, y):
+        steps.append(1)
+        return loss_fn(p, x, y)
+
+    with pytest.raises(ArgumentError, match=message):
+        quiet(params(), counted, fg.optim.sgd(0.1), batches, **{"epochs": 2, **options})
+    assert not steps
+
+
+@pytest.mark.parametrize(
     ("call", "error", "message"),
     [
         (
@@ -319,6 +395,33 @@ def test_progress_is_shown(capfd):
             "nothing to go",
         ),
         (lambda: History()["loss"], ArgumentError, "was not measured"),
+        (
+            lambda: quiet(params(), loss_fn, fg.optim.sgd, batches, epochs=1),
+            ArgumentError,
+            "an optimizer has init and update, and function <function sgd",
+        ),
+        (
+            lambda: quiet(params(), loss_fn, fg.optim.sgd(0.1), iter(batches(0)), epochs=2),
+            ArgumentError,
+            r"fit\(\) cannot have data=",
+        ),
+        (
+            lambda: TrainState.create(np.zeros(3, int), fg.optim.sgd(0.1)),
+            ArgumentError,
+            "there is nothing to train",
+        ),
+        (
+            lambda: evaluate(params(), (X, Y), lambda p, x, y: x @ p["w"]),
+            ShapeError,
+            r"the loss is not one number: float64\[50\]",
+        ),
+        (
+            lambda: evaluate(
+                lambda x: x[:, :2], (X, Y > 0), metrics={"c": fg.train.confusion_matrix}
+            ),
+            ShapeError,
+            r"metric 'c' is not one number: int64\[2,2\]",
+        ),
     ],
 )  # fmt: skip
 def test_bad_input(call, error, message):

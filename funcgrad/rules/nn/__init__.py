@@ -7,6 +7,7 @@ import importlib
 
 __all__ = [
     "activations",
+    "affine",
     "convolution",
     "cross_entropy",
     "layout",

@@ -27,6 +27,8 @@ __all__ = [
     "channels_last_order",
     "fresh",
     "in_order",
+    "rows_first",
+    "rows_first_order",
 ]
 
 Order = tuple[int, ...]
@@ -45,6 +47,11 @@ def batch_last_order(ndim: int) -> Order:
 def channels_last_order(ndim: int) -> Order:
     """Return the axes from the slowest to the fastest: space, batch, channels."""
     return (*range(2, ndim), 0, 1)
+
+
+def rows_first_order(ndim: int) -> Order:
+    """Return the axes from the slowest to the fastest: rows, batch, other space, channels."""
+    return (2, 0, *range(3, ndim), 1)
 
 
 def fresh(shape: Any, order: Order, dtype: Any) -> Any:
@@ -85,6 +92,12 @@ def channels_last(memory: Scratch, x: Any, padding: Pairs, dtype: Any) -> Any:
     """Return ``x[batch, channels, *space]`` as ``[*space, batch, channels]``, zeros around it."""
     view = np.transpose(x, channels_last_order(x.ndim))
     return _laid_out(memory, view, (*padding, (0, 0), (0, 0)), dtype)
+
+
+def rows_first(memory: Scratch, x: Any, dtype: Any) -> Any:
+    """Return ``x[batch, channels, *space]`` as ``[rows, batch, *other_space, channels]``."""
+    view = np.transpose(x, rows_first_order(x.ndim))
+    return _laid_out(memory, view, ((0, 0),) * x.ndim, dtype)
 
 
 def _laid_out(memory: Scratch, view: Any, padding: Pairs, dtype: Any) -> Any:

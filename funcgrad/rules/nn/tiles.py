@@ -21,6 +21,7 @@ import numpy as np
 
 from funcgrad.rules.nn.layout import channels_last, channels_last_order, fresh
 from funcgrad.rules.nn.scratch import Scratch
+from funcgrad.rules.nn.winograd import kinds_of_rows, rows_of_kinds
 
 __all__ = ["correlate", "is_worth_it", "kernel_sum"]
 
@@ -30,7 +31,6 @@ Pairs = tuple[tuple[int, int], ...]
 # Elements of the sums and products of one piece. With 2**20 of them (4 MB) the matrix products of
 # OpenBLAS reached 230 GFLOP/s, and 170 on all tiles at once (two cores, 64 channels).
 _PIECE = 1 << 20
-_HALF = np.float32(0.5)
 
 
 def is_worth_it(
@@ -89,7 +89,7 @@ def kernel_sum(memory: Scratch, x: Any, y: Any, padding: Pairs, groups: int) -> 
                 np.swapaxes(_matrices(sums, groups), -1, -2), _matrices(bars, groups)
             )
     total = total.reshape(4, 4, *total.shape[1:])
-    return np.moveaxis(_kernel_rows(_kernel_rows(total)), 1, 2).swapaxes(-1, -2)
+    return np.moveaxis(rows_of_kinds(rows_of_kinds(total, -1), -1), 1, 2).swapaxes(-1, -2)
 
 
 def _whole_tiles(padding: Pairs, size: Sizes) -> Pairs:
@@ -179,13 +179,5 @@ def _transformed_kernel(w: Any) -> Any:
     w = np.moveaxis(w, 1, 2)  # as it lies in memory the outputs are last, so long sums are made
     w = np.ascontiguousarray(np.moveaxis(w, (3, 4), (0, 1)))
     for axis in (0, 1):
-        g0, g1, g2 = np.moveaxis(w, -5 + axis, 0)
-        half, g1 = (g0 + g2) * _HALF, g1 * _HALF
-        w = np.stack([g0, half + g1, half - g1, g2])
+        w = kinds_of_rows(*np.moveaxis(w, -5 + axis, 0))
     return w.reshape(16, *w.shape[2:])
-
-
-def _kernel_rows(v: Any) -> Any:
-    """Do the transpose of that, along one axis, which becomes the last."""
-    half = (v[1] + v[2]) * _HALF
-    return np.stack([v[0] + half, (v[1] - v[2]) * _HALF, v[3] + half], axis=-1)

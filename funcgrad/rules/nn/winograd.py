@@ -25,7 +25,15 @@ import numpy as np
 
 from funcgrad.rules.nn.scratch import Scratch
 
-__all__ = ["correlate", "is_worth_it", "kernel_sum", "rows", "scatter"]
+__all__ = [
+    "correlate",
+    "is_worth_it",
+    "kernel_sum",
+    "kinds_of_rows",
+    "rows",
+    "rows_of_kinds",
+    "scatter",
+]
 
 Sizes = tuple[int, ...]
 
@@ -190,8 +198,7 @@ def kernel_sum(
             products = work.products_of(y, start, stop, m)
             total += np.matmul(products, np.swapaxes(gathered, -1, -2))
     v = total.reshape(4, groups, outputs, work.channels, *kernel[1:])
-    half = (v[1] + v[2]) * _HALF
-    return np.stack([v[0] + half, (v[1] - v[2]) * _HALF, v[3] + half], axis=3)
+    return rows_of_kinds(v, axis=3)
 
 
 def scatter(memory: Scratch, y: Any, w: Any, x: Any, stride: Sizes, dilation: Sizes) -> None:
@@ -208,6 +215,16 @@ def scatter(memory: Scratch, y: Any, w: Any, x: Any, stride: Sizes, dilation: Si
 
 def _transformed(w: Any) -> Any:
     """Return the four combinations of the rows of a kernel."""
-    g0, g1, g2 = w[:, :, :, 0], w[:, :, :, 1] * _HALF, w[:, :, :, 2]
-    half = (g0 + g2) * _HALF
+    return kinds_of_rows(w[:, :, :, 0], w[:, :, :, 1], w[:, :, :, 2])
+
+
+def kinds_of_rows(g0: Any, g1: Any, g2: Any) -> Any:
+    """Return what the four kinds of sums are multiplied with, for three rows of a kernel."""
+    half, g1 = (g0 + g2) * _HALF, g1 * _HALF
     return np.stack([g0, half + g1, half - g1, g2])
+
+
+def rows_of_kinds(v: Any, axis: int) -> Any:
+    """Do the transpose of that; the rows are along `axis`."""
+    half = (v[1] + v[2]) * _HALF
+    return np.stack([v[0] + half, (v[1] - v[2]) * _HALF, v[3] + half], axis)
