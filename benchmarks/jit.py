@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from typing import Any
 
@@ -130,7 +131,7 @@ def training() -> None:
         sizes = [784, width, width, 10]
         params = [
             {"w": (rng.normal(size=(n, m)) / np.sqrt(n)).astype(np.float32), "b": np.zeros(m, "f4")}
-            for n, m in zip(sizes, sizes[1:], strict=False)
+            for n, m in itertools.pairwise(sizes)
         ]
         x = rng.normal(size=(batch, 784)).astype(np.float32)
         y = rng.integers(0, 10, size=batch)

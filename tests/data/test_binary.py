@@ -138,7 +138,7 @@ def test_npz_that_is_none(tmp_path, damage):
 
 def test_npy_in_place_of_npz_is_recognised(tmp_path):
     np.save(tmp_path / "a.npy", np.arange(3))
-    with pytest.raises(DataFormatError, match="it is one array, which np.load reads"):
+    with pytest.raises(DataFormatError, match=r"it is one array, which np\.load reads"):
         read_npz(tmp_path / "a.npy")
 
 

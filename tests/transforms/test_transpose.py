@@ -64,3 +64,27 @@ def test_integer_argument():
 def test_cotangent_of_another_shape():
     with pytest.raises(ShapeError, match="cotangent has shape"):
         linear_transpose(lambda x: A @ x, np.zeros(3))(np.zeros(3))
+
+
+@pytest.mark.parametrize(
+    "fun", [np.sin, lambda x: x**2, lambda x: x * np.sum(x), lambda x: np.maximum(x, 0)]
+)
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_what_is_zero_at_zero_need_not_be_linear(fun, shape):
+    with pytest.raises(ArgumentError, match="is not its derivative times its argument"):
+        fg.linear_transpose(fun, np.zeros(shape))
+
+
+def test_long_linear_functions_in_float32_pass():
+    a = np.random.default_rng(0).normal(size=(200, 200)).astype(np.float32) / 14
+
+    def chain(x):
+        for _ in range(20):
+            x = a @ x
+        return x
+
+    (out,) = fg.linear_transpose(chain, np.zeros(200, np.float32))(np.ones(200, np.float32))
+    expected = np.ones(200)
+    for _ in range(20):
+        expected = a.T.astype(float) @ expected
+    np.testing.assert_allclose(out, expected, atol=1e-4 * np.abs(expected).max())
