@@ -6,6 +6,7 @@ import batching
 import checkpoints
 import convolution
 import eager
+import jit
 import large
 import primitives
 import small
@@ -31,6 +32,11 @@ if __name__ == "__main__":
     convolution.max_pool2d()
     primitives.median()
     primitives.repeated_index()
+    jit.chain()
+    jit.overhead()
+    jit.compiling()
+    jit.large()
+    jit.training()
     large.long_chain()
     large.wide_network()
     checkpoints.archives()

@@ -226,9 +226,23 @@ _FUNCTIONS = {
 }
 
 
+# Names that users of JAX look for, and where to find them here.
+_ELSEWHERE = {
+    "lax": "its loops, branches and collectives are here: funcgrad.scan, cond, psum, ...",
+    "make_jaxpr": "write funcgrad.make_program",
+    "pmap": "one machine is all there is: write funcgrad.vmap",
+    "tree_flatten": "write funcgrad.tree.flatten",
+    "tree_leaves": "write funcgrad.tree.leaves",
+    "tree_map": "write funcgrad.tree.map",
+    "tree_unflatten": "write funcgrad.tree.unflatten",
+    "tree_util": "write funcgrad.tree",
+}
+
+
 def __getattr__(name: str) -> Any:
     if name not in __all__:
-        raise AttributeError(f"module 'funcgrad' has no attribute {name!r}")
+        hint = f"; {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
+        raise AttributeError(f"module 'funcgrad' has no attribute {name!r}{hint}")
     module = importlib.import_module(f"funcgrad.{_FUNCTIONS.get(name, name)}")
     found = globals()[name] = getattr(module, name) if name in _FUNCTIONS else module
     return found

@@ -1192,3 +1192,12 @@ def test_a_random_key_passes_through_a_tree():
     key = fg.random.key(1)
     gradient = fg.grad(lambda p: p["w"] ** 2)({"w": 2.0, "key": key})
     assert gradient == {"w": 4.0, "key": None}
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("lax", "funcgrad.scan"), ("tree_map", "funcgrad.tree.map"), ("pmap", "vmap")],
+)
+def test_names_of_jax_say_where_they_are(name, hint):
+    with pytest.raises(AttributeError, match=hint):
+        getattr(fg, name)

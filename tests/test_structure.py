@@ -33,7 +33,7 @@ ARROWS = {
     "implicit": {"transforms", "core", "tree", "errors", "typing"},
     "indexed": {"rules", "core", "errors", "typing"},
     "control": {"transforms", "staging", "core", "tree", "errors", "typing"},
-    "debug": {"control", "transforms", "core", "tree", "errors", "typing"},
+    "debug": {"control", "staging", "transforms", "core", "tree", "errors", "typing"},
     "experimental": {"transforms", "core", "tree", "errors", "typing"},
     "testing": {"transforms", "core", "tree", "errors", "typing"},
     "viz": {"staging", "core", "tree", "errors", "typing"},

@@ -1261,7 +1261,7 @@ def test_the_files_import_only_those_before_them():
     import pathlib
 
     order = ["paths", "content", "order", "containers", "depth", "mismatch", "treedef"]
-    order += ["operations", "regroup", "classes", "ravel", "__init__"]
+    order += ["operations", "regroup", "surgery", "classes", "ravel", "__init__"]
     folder = pathlib.Path(tree.__file__).parent
     assert {path.stem for path in folder.glob("*.py")} == set(order)
     for i, name in enumerate(order):

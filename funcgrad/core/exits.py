@@ -101,6 +101,9 @@ def array_error(tracer: TracerBase, frame: Any, dtype: Any) -> FuncgradError:
     overlooked = _overlooked(tracer)
     if overlooked is not None:
         return overlooked
+    by_scipy = _by_scipy(tracer, frame)
+    if by_scipy is not None:
+        return by_scipy
     use = _use(frame)
     if use == "index" and tracer.dtype.kind in "iub":  # type: ignore[attr-defined]
         return conversion_error(
@@ -165,14 +168,29 @@ def array_error(tracer: TracerBase, frame: Any, dtype: Any) -> FuncgradError:
     )
 
 
+def _by_scipy(tracer: TracerBase, frame: Any) -> FuncgradError | None:
+    """Make the error for a function of SciPy that has a replacement here, if one wants it."""
+    while frame is not None and is_ours(frame.f_code.co_filename):
+        frame = frame.f_back
+    if frame is None or package_of(frame.f_code.co_filename) != "scipy":
+        return None
+    fix = _instead(frame)
+    if fix is None:
+        return None
+    what = "a plain NumPy array cannot hold a traced value, and scipy would make one of it"
+    return conversion_error(tracer, what, fix)
+
+
 def _instead(frame: Any) -> str | None:
     """Return what to use for the function of SciPy that the user called, if `frame` is in one."""
     found = None
     while frame is not None and package_of(frame.f_code.co_filename) == "scipy":
         # A function, a helper of one, or what a decorator made of the function `f`.
         wrapped = frame.f_locals.get("f")
-        module = getattr(wrapped, "__module__", None) or frame.f_globals.get("__name__", "")
-        name = getattr(wrapped, "__name__", frame.f_code.co_name)
+        module = str(getattr(wrapped, "__module__", ""))
+        if not module.startswith("scipy."):  # a function of the user's
+            module = frame.f_globals.get("__name__", "")
+        names = (getattr(wrapped, "__name__", ""), frame.f_code.co_name)
         part = "".join(module.split(".")[1:2])
         if part == "stats":  # a method of a distribution, maybe of a frozen one
             owner = frame.f_locals.get("self")
@@ -181,8 +199,9 @@ def _instead(frame: Any) -> str | None:
             distribution = distribution.removesuffix("_gen").removesuffix("_frozen")
             if owner is not None and distribution in _replaced(part):
                 return f"use funcgrad.scipy.stats.{distribution}, which takes traced values"
-        if name in _replaced(part):
-            found = f"use funcgrad.scipy.{part}.{name}, which takes traced values"
+        for name in names:
+            if name in _replaced(part):
+                found = f"use funcgrad.scipy.{part}.{name}, which takes traced values"
         frame = frame.f_back
     # Called by the function of that name here it is no advice.
     return None if frame is not None and is_ours(frame.f_code.co_filename) else found
@@ -228,6 +247,9 @@ def float_error(tracer: TracerBase, frame: Any) -> FuncgradError:
     overlooked = _overlooked(tracer)
     if overlooked is not None:
         return overlooked
+    by_scipy = _by_scipy(tracer, frame)
+    if by_scipy is not None:
+        return by_scipy
     if is_batched(tracer):
         called = _called(frame).rpartition(".")[2] or "float"
         numpy = f"use np.{called}(x)" if callable(getattr(np, called, None)) else _KEEP

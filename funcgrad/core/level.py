@@ -186,10 +186,11 @@ class Trace:
                 self.holder.release(error, self.origin)
         # ``a[0] = x`` with an ndarray `a` asks for float(x), and NumPy hides our answer behind
         # "setting an array element with a sequence".
-        if kind is ValueError and error is not None:
+        if kind in (ValueError, SystemError) and error is not None:
             cause = error.__cause__
             if isinstance(cause, TracerConversionError):
-                if cause.fix.startswith("use funcgrad.numpy."):  # it knows the function
+                # It knows the function; or it is in C code of SciPy that overlooks errors.
+                if cause.fix.startswith("use funcgrad.") or kind is SystemError:
                     raise cause.with_traceback(traceback) from None
                 raise TracerConversionError(
                     "an element of a plain NumPy array cannot be a traced value",

@@ -152,7 +152,18 @@ class Standardizer(NamedTuple):
         return (x - self.mean) / self.std
 
     def inverse(self, z: Any) -> Any:
-        """Return ``z * std + mean``: undo the map."""
+        """Return ``z * std + mean``: undo the map.
+
+        Parameters
+        ----------
+        z : array_like
+            What the map returned, or what a model made of it.
+
+        Returns
+        -------
+        ndarray
+            On the scale of the data.
+        """
         return z * self.std + self.mean
 
 

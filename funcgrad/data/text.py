@@ -290,7 +290,13 @@ class Vocabulary:
         return _JOINTS[self.level].join(tokens)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what ``json.dumps``, and `fg.save`, can store."""
+        """Return what ``json.dumps``, and `fg.save`, can store.
+
+        Returns
+        -------
+        dict
+            The tokens in order, and what the vocabulary was made with.
+        """
         return {
             "tokens": list(self.tokens),
             "level": self.level,

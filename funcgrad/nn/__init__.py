@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from funcgrad.nn import functional, initializers, losses
+    from funcgrad.nn.adaptive_pools import (
+        AdaptiveAvgPool1d,
+        AdaptiveAvgPool2d,
+        AdaptiveAvgPool3d,
+        AdaptiveMaxPool1d,
+        AdaptiveMaxPool2d,
+        AdaptiveMaxPool3d,
+        AdaptivePool,
+    )
     from funcgrad.nn.attention import KeyValueCache, MultiheadAttention, RotaryPositionalEmbedding
+    from funcgrad.nn.cells import GRUCell, LSTMCell, RNNCell
     from funcgrad.nn.containers import MLP, Dropout, Flatten, Lambda, Sequential, inference_mode
     from funcgrad.nn.convolutions import (
         Conv,
@@ -33,13 +43,6 @@ if TYPE_CHECKING:
         RunningStats,
     )
     from funcgrad.nn.pools import (
-        AdaptiveAvgPool1d,
-        AdaptiveAvgPool2d,
-        AdaptiveAvgPool3d,
-        AdaptiveMaxPool1d,
-        AdaptiveMaxPool2d,
-        AdaptiveMaxPool3d,
-        AdaptivePool,
         AvgPool1d,
         AvgPool2d,
         AvgPool3d,
@@ -49,7 +52,7 @@ if TYPE_CHECKING:
         Pool,
     )
     from funcgrad.nn.printing import count_parameters
-    from funcgrad.nn.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
+    from funcgrad.nn.recurrent import GRU, LSTM, RNN
     from funcgrad.nn.state import State, StateIndex, make_with_state
     from funcgrad.nn.transformer import (
         TransformerDecoder,
@@ -127,13 +130,13 @@ __all__ = [
 
 # Loaded when first used: whoever writes networks of plain functions does not wait for attrs.
 _MODULES = {
-    "AdaptiveAvgPool1d": "pools",
-    "AdaptiveAvgPool2d": "pools",
-    "AdaptiveAvgPool3d": "pools",
-    "AdaptiveMaxPool1d": "pools",
-    "AdaptiveMaxPool2d": "pools",
-    "AdaptiveMaxPool3d": "pools",
-    "AdaptivePool": "pools",
+    "AdaptiveAvgPool1d": "adaptive_pools",
+    "AdaptiveAvgPool2d": "adaptive_pools",
+    "AdaptiveAvgPool3d": "adaptive_pools",
+    "AdaptiveMaxPool1d": "adaptive_pools",
+    "AdaptiveMaxPool2d": "adaptive_pools",
+    "AdaptiveMaxPool3d": "adaptive_pools",
+    "AdaptivePool": "adaptive_pools",
     "AvgPool1d": "pools",
     "AvgPool2d": "pools",
     "AvgPool3d": "pools",
@@ -151,13 +154,13 @@ _MODULES = {
     "Embedding": "linear",
     "Flatten": "containers",
     "GRU": "recurrent",
-    "GRUCell": "recurrent",
+    "GRUCell": "cells",
     "GroupNorm": "norms",
     "Identity": "linear",
     "InstanceNorm": "norms",
     "KeyValueCache": "attention",
     "LSTM": "recurrent",
-    "LSTMCell": "recurrent",
+    "LSTMCell": "cells",
     "Lambda": "containers",
     "LayerNorm": "norms",
     "Linear": "linear",
@@ -171,7 +174,7 @@ _MODULES = {
     "Pool": "pools",
     "RMSNorm": "norms",
     "RNN": "recurrent",
-    "RNNCell": "recurrent",
+    "RNNCell": "cells",
     "RotaryPositionalEmbedding": "attention",
     "RunningStats": "norms",
     "Sequential": "containers",

@@ -6,6 +6,7 @@ that of the negative side.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -335,7 +336,10 @@ def squareplus(x: Any, b: Any = 4) -> Any:
     array([1.e-08, 1.e+00])
     """
     x = as_real(x)
-    both = np.sqrt(np.square(x) + b) + np.abs(x)
+    size = np.abs(x)
+    # Where a square would overflow, b is nothing beside it.
+    far = size > 0.5 * math.sqrt(np.finfo(getattr(x, "dtype", float)).max)
+    both = np.where(far, size, np.sqrt(np.square(np.where(far, 0, x)) + b)) + size
     return np.where(x < 0, b / 2 / np.where(both > 0, both, 1), both / 2)
 
 

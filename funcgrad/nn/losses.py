@@ -30,26 +30,30 @@ from funcgrad.nn.ctc import (
     ctc_loss_with_forward_probs,
 )
 from funcgrad.nn.distribution_losses import (
-    binary_dice_loss,
     convex_kl_divergence,
-    cosine_embedding_loss,
-    dice_loss,
     generalized_kl_divergence,
     kl_divergence,
     kl_divergence_with_log_targets,
     make_fenchel_young_loss,
-    margin_ranking_loss,
-    multiclass_generalized_dice_loss,
-    ntxent,
-    ranking_softmax_loss,
     smooth_labels,
-    triplet_margin_loss,
 )
 from funcgrad.nn.label_losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
     cross_entropy,
     nll_loss,
+)
+from funcgrad.nn.overlap_losses import (
+    binary_dice_loss,
+    dice_loss,
+    multiclass_generalized_dice_loss,
+)
+from funcgrad.nn.pair_losses import (
+    cosine_embedding_loss,
+    margin_ranking_loss,
+    ntxent,
+    ranking_softmax_loss,
+    triplet_margin_loss,
 )
 from funcgrad.nn.regression_losses import (
     absolute_error,

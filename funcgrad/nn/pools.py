@@ -13,17 +13,10 @@ from typing import Any
 import numpy as np
 
 import funcgrad as fg
-from funcgrad.errors import ArgumentError, ShapeError, describe, user_line
+from funcgrad.errors import ShapeError, describe, user_line
 from funcgrad.nn.module import Module
 
 __all__ = [
-    "AdaptiveAvgPool1d",
-    "AdaptiveAvgPool2d",
-    "AdaptiveAvgPool3d",
-    "AdaptiveMaxPool1d",
-    "AdaptiveMaxPool2d",
-    "AdaptiveMaxPool3d",
-    "AdaptivePool",
     "AvgPool1d",
     "AvgPool2d",
     "AvgPool3d",
@@ -31,6 +24,8 @@ __all__ = [
     "MaxPool2d",
     "MaxPool3d",
     "Pool",
+    "Sizes",
+    "pooled",
 ]
 
 F = fg.nn.functional
@@ -70,69 +65,10 @@ class Pool(Module):
 
     def __call__(self, x: Any, *, key: fg.random.Key | None = None) -> Any:
         """Pool `x`, of shape (..., channels, *spatial)."""
-        return _pooled(self, self.function, x, self.num_spatial_dims, self.options)
+        return pooled(self, self.function, x, self.num_spatial_dims, self.options)
 
 
-class AdaptivePool(Module):
-    """Pooling to a given size: windows are chosen so that they tile the argument.
-
-    Parameters
-    ----------
-    target_shape : int or sequence of int
-        The sizes of the spatial axes of the result; an integer for all of them.
-    num_spatial_dims : int
-        How many axes come after the channels: 1, 2 or 3.
-    operation : callable
-        What is made of each window: `numpy.mean` or `numpy.max`.
-
-    Raises
-    ------
-    ArgumentError
-        The operation is another one.
-    ShapeError
-        When called: the argument has too few axes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import funcgrad as fg
-    >>> fg.nn.AdaptivePool(2, 1, np.mean)(np.arange(4.0).reshape(1, 4))
-    array([[0.5, 2.5]])
-    """
-
-    target_shape: tuple[int, ...] = fg.static()
-    num_spatial_dims: int = fg.static()
-    operation: Callable[..., Any] = fg.static()
-
-    def __init__(
-        self, target_shape: Sizes, num_spatial_dims: int, operation: Callable[..., Any]
-    ) -> None:
-        if operation not in (np.mean, np.max, np.average, np.amax):
-            raise ArgumentError(
-                "AdaptivePool takes the mean or the maximum of each window",
-                where=user_line(),
-                fix="numpy.mean or numpy.max",
-            )
-        self.target_shape = (
-            (target_shape,) * num_spatial_dims
-            if isinstance(target_shape, int)
-            else tuple(target_shape)
-        )
-        self.num_spatial_dims = num_spatial_dims
-        self.operation = operation
-
-    def __call__(self, x: Any, *, key: fg.random.Key | None = None) -> Any:
-        """Pool `x`, of shape (..., channels, *spatial)."""
-        mean = self.operation in (np.mean, np.average)
-        function = (_ADAPTIVE_MEAN if mean else _ADAPTIVE_MAX)[self.num_spatial_dims - 1]
-        return _pooled(self, function, x, self.num_spatial_dims, {"output_size": self.target_shape})
-
-
-_ADAPTIVE_MEAN = (F.adaptive_avg_pool1d, F.adaptive_avg_pool2d, F.adaptive_avg_pool3d)
-_ADAPTIVE_MAX = (F.adaptive_max_pool1d, F.adaptive_max_pool2d, F.adaptive_max_pool3d)
-
-
-def _pooled(
+def pooled(
     module: Module, function: Callable[..., Any], x: Any, dims: int, options: dict[str, Any]
 ) -> Any:
     """Call `function` with all axes before the channels as one."""
@@ -188,7 +124,7 @@ class MaxPool1d(Module):
 
     def __call__(self, x: Any, *, key: fg.random.Key | None = None) -> Any:
         """Pool `x`, of shape (..., channels, *spatial)."""
-        return _pooled(
+        return pooled(
             self,
             F.max_pool1d,
             x,
@@ -240,7 +176,7 @@ class MaxPool2d(Module):
 
     def __call__(self, x: Any, *, key: fg.random.Key | None = None) -> Any:
         """Pool `x`, of shape (..., channels, *spatial)."""
-        return _pooled(
+        return pooled(
             self,
             F.max_pool2d,
             x,
@@ -292,7 +228,7 @@ class MaxPool3d(Module):
 
     def __call__(self, x: Any, *, key: fg.random.Key | None = None) -> Any:
         """Pool `x`, of shape (..., channels, *spatial)."""
-        return _pooled(
+        return pooled(
             self,
             F.max_pool3d,
             x,
@@ -344,7 +280,7 @@ class AvgPool1d(Module):
 
     def __call__(self, x: Any, *, key: fg.random.Key | None = None) -> Any:
         """Pool `x`, of shape (..., channels, *spatial)."""
-        return _pooled(
+        return pooled(
             self,
             F.avg_pool1d,
             x,
@@ -396,7 +332,7 @@ class AvgPool2d(Module):
 
     def __call__(self, x: Any, *, key: fg.random.Key | None = None) -> Any:
         """Pool `x`, of shape (..., channels, *spatial)."""
-        return _pooled(
+        return pooled(
             self,
             F.avg_pool2d,
             x,
@@ -448,7 +384,7 @@ class AvgPool3d(Module):
 
     def __call__(self, x: Any, *, key: fg.random.Key | None = None) -> Any:
         """Pool `x`, of shape (..., channels, *spatial)."""
-        return _pooled(
+        return pooled(
             self,
             F.avg_pool3d,
             x,
@@ -461,153 +397,3 @@ class AvgPool3d(Module):
                 "count_include_pad": self.count_include_pad,
             },
         )
-
-
-class AdaptiveAvgPool1d(AdaptivePool):
-    """The mean of windows that tile one axis, as many as the result shall have elements.
-
-    Parameters
-    ----------
-    target_shape : int or sequence of int
-        The sizes of the spatial axes of the result.
-
-    Raises
-    ------
-    ShapeError
-        When called: the argument has too few axes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import funcgrad as fg
-    >>> fg.nn.AdaptiveAvgPool1d(3)(np.ones((10, 3, 6))).shape
-    (10, 3, 3)
-    """
-
-    def __init__(self, target_shape: Sizes) -> None:
-        super().__init__(target_shape, 1, np.mean)
-
-
-class AdaptiveAvgPool2d(AdaptivePool):
-    """The mean of windows that tile images, as many as the result shall have elements.
-
-    Parameters
-    ----------
-    target_shape : int or sequence of int
-        The sizes of the spatial axes of the result.
-
-    Raises
-    ------
-    ShapeError
-        When called: the argument has too few axes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import funcgrad as fg
-    >>> fg.nn.AdaptiveAvgPool2d(3)(np.ones((10, 3, 6, 6))).shape
-    (10, 3, 3, 3)
-    """
-
-    def __init__(self, target_shape: Sizes) -> None:
-        super().__init__(target_shape, 2, np.mean)
-
-
-class AdaptiveAvgPool3d(AdaptivePool):
-    """The mean of windows that tile volumes, as many as the result shall have elements.
-
-    Parameters
-    ----------
-    target_shape : int or sequence of int
-        The sizes of the spatial axes of the result.
-
-    Raises
-    ------
-    ShapeError
-        When called: the argument has too few axes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import funcgrad as fg
-    >>> fg.nn.AdaptiveAvgPool3d(3)(np.ones((10, 3, 6, 6, 6))).shape
-    (10, 3, 3, 3, 3)
-    """
-
-    def __init__(self, target_shape: Sizes) -> None:
-        super().__init__(target_shape, 3, np.mean)
-
-
-class AdaptiveMaxPool1d(AdaptivePool):
-    """The largest element of windows that tile one axis, as many as the result shall have elements.
-
-    Parameters
-    ----------
-    target_shape : int or sequence of int
-        The sizes of the spatial axes of the result.
-
-    Raises
-    ------
-    ShapeError
-        When called: the argument has too few axes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import funcgrad as fg
-    >>> fg.nn.AdaptiveMaxPool1d(3)(np.ones((10, 3, 6))).shape
-    (10, 3, 3)
-    """
-
-    def __init__(self, target_shape: Sizes) -> None:
-        super().__init__(target_shape, 1, np.max)
-
-
-class AdaptiveMaxPool2d(AdaptivePool):
-    """The largest element of windows that tile images, as many as the result shall have elements.
-
-    Parameters
-    ----------
-    target_shape : int or sequence of int
-        The sizes of the spatial axes of the result.
-
-    Raises
-    ------
-    ShapeError
-        When called: the argument has too few axes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import funcgrad as fg
-    >>> fg.nn.AdaptiveMaxPool2d(3)(np.ones((10, 3, 6, 6))).shape
-    (10, 3, 3, 3)
-    """
-
-    def __init__(self, target_shape: Sizes) -> None:
-        super().__init__(target_shape, 2, np.max)
-
-
-class AdaptiveMaxPool3d(AdaptivePool):
-    """The largest element of windows that tile volumes, as many as the result shall have elements.
-
-    Parameters
-    ----------
-    target_shape : int or sequence of int
-        The sizes of the spatial axes of the result.
-
-    Raises
-    ------
-    ShapeError
-        When called: the argument has too few axes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import funcgrad as fg
-    >>> fg.nn.AdaptiveMaxPool3d(3)(np.ones((10, 3, 6, 6, 6))).shape
-    (10, 3, 3, 3, 3)
-    """
-
-    def __init__(self, target_shape: Sizes) -> None:
-        super().__init__(target_shape, 3, np.max)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import attrs
@@ -68,7 +69,19 @@ def _lines(value: Any, indent: int) -> str:
         if isinstance(part, fg.nn.Module):
             text = _noted(text, part, 0)
         shown.append(text)
-    return "\n".join([opening, *shown, " " * indent + closing])
+    return "\n".join([opening, *_folded(shown, inner), " " * indent + closing])
+
+
+def _folded(texts: list[str], indent: int) -> list[str]:
+    """Write parts that look alike once, with their number, if there are more than three."""
+    folded: list[str] = []
+    for text, alike in itertools.groupby(texts):
+        count = len(list(alike))
+        if count > 3:
+            folded += [text, f"{' ' * indent}# and {count - 1:,} more like it"]
+        else:
+            folded += [text] * count
+    return folded
 
 
 def _parts(value: Any) -> tuple[str, list[tuple[str, Any]] | None, str]:

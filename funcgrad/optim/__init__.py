@@ -9,12 +9,13 @@ The files, each of which imports only those before it:
 - ``base`` (the pair of functions), ``leaves`` (kinds, dtypes, trees with holes), ``applying``;
 - ``moments`` and ``clipping``, ``norms`` (of which transformations are made);
 - ``combining`` (`chain`), ``masking`` (also by paths), ``partitioning``, ``conditional``,
-  ``accumulation``, ``layouts``, ``looking``: transformations of transformations;
+  ``accumulation``, ``looking`` (`lookahead`): transformations of transformations;
 - ``scaling`` (the learning rate), ``schedules``, ``cycles``, ``hyperparameters``;
 - ``momentum``, ``decay``, ``constraining``, ``noise``: parts of many optimizers;
-- ``adaptive`` (Adam), ``variants``, ``rectified``, ``squares``, ``signs``, ``layerwise``,
-  ``thrifty``, ``optimistic``, ``stepsizes``, ``sharpness``, ``schedule_free``: optimizers;
-- ``monitoring``, ``states``, ``gradients``, ``microbatching``: what is around them;
+- ``adaptive`` (Adam), ``first_means`` and ``second_means`` (variants of it), ``squares`` (RMSProp),
+  ``signs``, ``layerwise`` (LARS), ``thrifty`` (Adafactor), ``optimistic``, ``stepsizes``,
+  ``sharpness``, ``schedule_free``: optimizers;
+- ``monitoring``, ``states``, ``microbatching``: what is around them;
 - ``lines``, ``backtracking``, ``zoom``, ``quasinewton``: line searches and L-BFGS.
 
 Losses are in `funcgrad.nn.losses`.
@@ -48,7 +49,7 @@ from funcgrad.optim.clipping import (
     per_example_global_norm_clip,
     per_example_layer_norm_clip,
 )
-from funcgrad.optim.combining import chain, named_chain
+from funcgrad.optim.combining import chain, flatten, named_chain
 from funcgrad.optim.conditional import apply_if_finite, conditionally_mask, conditionally_transform
 from funcgrad.optim.constraining import centralize, keep_params_nonnegative, zero_nans
 from funcgrad.optim.cycles import (
@@ -62,10 +63,9 @@ from funcgrad.optim.cycles import (
     warmup_inverse_sqrt_schedule,
 )
 from funcgrad.optim.decay import WeightDecaySchedule, add_decayed_weights
-from funcgrad.optim.gradients import scale_gradient
+from funcgrad.optim.first_means import adan, radam, scale_by_adan, scale_by_radam
 from funcgrad.optim.hyperparameters import inject_hyperparams, inject_stateful_hyperparams
 from funcgrad.optim.layerwise import fromage, lamb, lars, novograd, scale_by_novograd
-from funcgrad.optim.layouts import flatten
 from funcgrad.optim.lines import value_and_grad_from_state
 from funcgrad.optim.looking import LookaheadParams, lookahead
 from funcgrad.optim.masking import MaskedNode, MaskedState, masked
@@ -95,13 +95,13 @@ from funcgrad.optim.optimistic import (
 )
 from funcgrad.optim.partitioning import freeze, multi_transform, partition, selective_transform
 from funcgrad.optim.quasinewton import lbfgs, scale_by_lbfgs
-from funcgrad.optim.rectified import adan, radam, scale_by_adan, scale_by_radam
 from funcgrad.optim.scaling import (
     ScaleByLearningRateState,
     ScaleByScheduleState,
     scale,
     scale_by_learning_rate,
     scale_by_schedule,
+    scale_gradient,
 )
 from funcgrad.optim.schedule_free import (
     schedule_free,
@@ -118,6 +118,17 @@ from funcgrad.optim.schedules import (
     linear_schedule,
     piecewise_constant_schedule,
     polynomial_schedule,
+)
+from funcgrad.optim.second_means import (
+    adabelief,
+    adamax,
+    adamaxw,
+    amsgrad,
+    scale_by_adamax,
+    scale_by_amsgrad,
+    scale_by_belief,
+    scale_by_yogi,
+    yogi,
 )
 from funcgrad.optim.sharpness import normalize, sam
 from funcgrad.optim.signs import (
@@ -146,17 +157,6 @@ from funcgrad.optim.stepsizes import (
     scale_by_polyak,
 )
 from funcgrad.optim.thrifty import adafactor, scale_by_factored_rms, scale_by_sm3, sm3
-from funcgrad.optim.variants import (
-    adabelief,
-    adamax,
-    adamaxw,
-    amsgrad,
-    scale_by_adamax,
-    scale_by_amsgrad,
-    scale_by_belief,
-    scale_by_yogi,
-    yogi,
-)
 from funcgrad.optim.zoom import scale_by_zoom_linesearch
 
 __all__ = [

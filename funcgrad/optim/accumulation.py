@@ -187,7 +187,7 @@ class MultiSteps:
     Raises
     ------
     ArgumentError
-        `opt` is no transformation.
+        `opt` is no transformation, or `every_k_schedule` no count.
 
     Examples
     --------
@@ -210,6 +210,12 @@ class MultiSteps:
         accumulator_dtype: Any = None,
     ) -> None:
         check_transformation(opt, "MultiSteps", "argument 0")
+        if not callable(every_k_schedule) and not every_k_schedule >= 1:
+            raise ArgumentError(
+                f"MultiSteps takes a step every so many gradients, not every {every_k_schedule!r}",
+                where=user_line(),
+                fix="write every_k_schedule=4, say",
+            )
         self._opt = with_extra_args_support(opt)
         self._every_k = every_k_schedule
         self._use_grad_mean = use_grad_mean

@@ -14,6 +14,7 @@ Gradients of complex parameters are `funcgrad.grad`'s, ``df/dx - i df/dy``, thro
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -290,8 +291,26 @@ def with_extra_args_support(tx: GradientTransformation) -> GradientTransformatio
 def needing_more(
     init: _Init, update: Callable[..., tuple[Updates, OptState]]
 ) -> GradientTransformationExtraArgs:
-    """Make a transformation whose `update` cannot do without some keyword arguments."""
-    checked: Any = update
+    """Make a transformation whose `update` cannot do without its keyword arguments."""
+    kinds = inspect.signature(update).parameters.values()
+    needed = [
+        kind.name for kind in kinds if kind.kind is kind.KEYWORD_ONLY and kind.default is kind.empty
+    ]
+    name = update.__qualname__.partition(".")[0]
+
+    def checked(
+        updates: Updates, state: OptState, params: Params | None = None, **extra_args: Any
+    ) -> tuple[Updates, OptState]:
+        missing = [key for key in needed if key not in extra_args]
+        if missing:
+            given = ", ".join(f"{key}={key}" for key in needed)
+            raise ArgumentError(
+                f"{name} needs {' and '.join(missing)} as well as the gradients",
+                where=user_line(),
+                fix=f"write optimizer.update(gradients, state, params, {given})",
+            )
+        return update(updates, state, params, **extra_args)
+
     return GradientTransformationExtraArgs(init, checked)
 
 

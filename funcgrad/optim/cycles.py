@@ -13,7 +13,7 @@ import numpy as np
 from funcgrad.errors import ArgumentError, user_line
 from funcgrad.optim.base import Schedule
 from funcgrad.optim.schedules import (
-    check_scales,
+    checked_pieces,
     chosen,
     cosine_decay_schedule,
     exponential_decay,
@@ -231,8 +231,7 @@ def piecewise_interpolate_schedule(
             fix="write interpolate_type='linear'",
         )
     between = _BETWEEN[interpolate_type]
-    pieces = sorted((boundaries_and_scales or {}).items())
-    check_scales([factor for _, factor in pieces], "piecewise_interpolate_schedule")
+    pieces = checked_pieces(boundaries_and_scales, "piecewise_interpolate_schedule")
 
     def schedule(count: Any) -> Any:
         value, last, start = init_value, init_value, 0

@@ -151,7 +151,9 @@ def value_and_grad_from_state(
             )
         if np.isfinite(value):
             return value, grad
-        result: tuple[Any, Updates] = value_and_grad(value_fn, allow_int=True)(params, *fn_args, **fn_kwargs)
+        result: tuple[Any, Updates] = value_and_grad(value_fn, allow_int=True)(
+            params, *fn_args, **fn_kwargs
+        )
         return result
 
     return from_state

@@ -1,4 +1,4 @@
-"""Factors: constant ones, ones that a schedule gives, and the learning rate."""
+"""Factors of updates: constants, schedules, the learning rate; and of gradients in a function."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from funcgrad import custom_vjp, stop_gradient, tree
 from funcgrad.optim.base import (
     GradientTransformation,
     OptState,
@@ -17,7 +18,13 @@ from funcgrad.optim.base import (
     identity,
     init_empty_state,
 )
-from funcgrad.optim.leaves import as_hyperparameter, is_complex, map_updates, rate_at
+from funcgrad.optim.leaves import (
+    as_hyperparameter,
+    is_complex,
+    like_leaf,
+    map_updates,
+    rate_at,
+)
 
 __all__ = [
     "ScaleByLearningRateState",
@@ -27,6 +34,7 @@ __all__ = [
     "scale_by_learning_rate",
     "scale_by_rate",
     "scale_by_schedule",
+    "scale_gradient",
 ]
 
 
@@ -191,3 +199,51 @@ def scale_by_rate(
 
 def _as_rate(rate: Any) -> Any:
     return float(rate) if type(rate) is int else rate
+
+
+# Inside of a function
+
+
+def scale_gradient(inputs: Any, scale: Any) -> Any:
+    """Return the inputs; their gradients are multiplied by a factor.
+
+    Parameters
+    ----------
+    inputs : pytree
+        Of arrays and numbers.
+    scale : float
+        The factor.
+
+    Returns
+    -------
+    pytree
+        The same.
+
+    Examples
+    --------
+    >>> import funcgrad as fg
+    >>> fg.grad(lambda x: scale_gradient(x, 0.5) ** 2)(3.0)
+    3.0
+    """
+    if type(scale) in (int, float):
+        if scale == 1:
+            return inputs
+        if scale == 0:
+            return stop_gradient(inputs)
+    return _scaled(inputs, scale)
+
+
+@custom_vjp
+def _scaled(inputs: Any, scale: Any) -> Any:
+    return inputs
+
+
+def _forward(inputs: Any, scale: Any) -> tuple[Any, Any]:
+    return inputs, scale
+
+
+def _backward(scale: Any, bar: Any) -> tuple[Any, None]:
+    return tree.map(lambda leaf: like_leaf(leaf * scale, leaf), bar), None
+
+
+_scaled.defvjp(_forward, _backward)

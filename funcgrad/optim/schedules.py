@@ -8,12 +8,12 @@ counts and for arrays of counts. `cycles` has those that are joined from several
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from funcgrad.errors import ArgumentError, user_line
+from funcgrad.errors import ArgumentError, describe, user_line
 from funcgrad.optim.base import Schedule
 
 __all__ = [
@@ -143,7 +143,7 @@ def piecewise_constant_schedule(
     Raises
     ------
     ArgumentError
-        A factor is negative.
+        A factor is negative, or they are in no dict.
 
     Examples
     --------
@@ -151,8 +151,7 @@ def piecewise_constant_schedule(
     >>> [schedule(count) for count in (9, 10, 20)]
     [1.0, 0.5, 0.25]
     """
-    pieces = sorted((boundaries_and_scales or {}).items())
-    check_scales([scale for _, scale in pieces], "piecewise_constant_schedule")
+    pieces = checked_pieces(boundaries_and_scales, "piecewise_constant_schedule")
 
     def schedule(count: Any) -> Any:
         value = init_value
@@ -323,12 +322,23 @@ def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> 
     callable
         The schedule.
 
+    Raises
+    ------
+    ArgumentError
+        There is no schedule, or not one boundary between each and the next.
+
     Examples
     --------
     >>> warmup, rest = linear_schedule(0.0, 1.0, 4), constant_schedule(0.5)
     >>> [join_schedules([warmup, rest], [4])(count) for count in (0, 2, 4, 5)]
     [0.0, 0.5, 0.5, 0.5]
     """
+    if len(schedules) != len(boundaries) + 1:
+        raise ArgumentError(
+            f"join_schedules got {len(schedules)} schedules and {len(boundaries)} boundaries",
+            where=user_line(),
+            fix="give one boundary fewer than schedules: join_schedules([warmup, rest], [100])",
+        )
     first, *others = schedules
 
     def schedule(count: Any) -> Any:
@@ -357,12 +367,20 @@ def clipped(value: Any, low: Any, high: Any) -> Any:
     return min(max(value, low), high) if _is_number(value) else np.clip(value, low, high)
 
 
-def check_scales(scales: Sequence[Any], name: str) -> None:
-    """Raise if a factor is negative."""
-    for factor in scales:
+def checked_pieces(scales: Mapping[int, Any] | None, name: str) -> list[tuple[int, Any]]:
+    """Return the numbers of steps, in order, with their factors, which are not negative."""
+    if scales is not None and not isinstance(scales, Mapping):
+        raise ArgumentError(
+            f"{name} takes factors by the number of steps, not {describe(scales)}",
+            where=user_line(),
+            fix="write {1000: 0.1}, say",
+        )
+    pieces = sorted((scales or {}).items())
+    for _, factor in pieces:
         if not factor >= 0:
             raise ArgumentError(
                 f"{name} takes factors that are not negative, got {factor}",
                 where=user_line(),
                 fix="write by what each value is to be multiplied: {1000: 0.1}, say",
             )
+    return pieces

@@ -33,6 +33,7 @@ __all__ = [
     "Archive",
     "FileFormatError",
     "bytes_of",
+    "damaged",
     "npy_header",
     "read_into",
     "write_archive",
@@ -185,11 +186,7 @@ class Archive:
 
     def damaged(self, reason: str) -> FileFormatError:
         """Make the error of a file that must have been ours."""
-        return FileFormatError(
-            f"{self.path} is damaged",
-            where=f"{reason}; read at {user_line()}",
-            fix="load another copy of it, or save again",
-        )
+        return damaged(self.path, reason)
 
     def _foreign(self, reason: str, fix: str) -> FileFormatError:
         return FileFormatError(
@@ -197,6 +194,15 @@ class Archive:
             where=f"{reason}; read at {user_line()}",
             fix=fix,
         )
+
+
+def damaged(path: str, reason: str) -> FileFormatError:
+    """Make the error of a file that is of the right format, and not as it was written."""
+    return FileFormatError(
+        f"{path} is damaged",
+        where=f"{reason}; read at {user_line()}",
+        fix="load another copy of it, or save again",
+    )
 
 
 def _data_start(file: BinaryIO, info: zipfile.ZipInfo) -> int:

@@ -21,7 +21,7 @@ from funcgrad.serialize.structure import (
     unique_names,
 )
 
-__all__ = ["load", "save", "tree_in", "write_tree"]
+__all__ = ["file_name", "load", "save", "tree_in", "write_tree"]
 
 
 def save(path: str | os.PathLike[str], tree: Any, *, fsync: bool = True) -> None:
@@ -86,7 +86,7 @@ def save(path: str | os.PathLike[str], tree: Any, *, fsync: bool = True) -> None
     [[1. 0.]
      [0. 1.]]
     """
-    name = _file_name(path, "save(path, tree)")
+    name = file_name(path, "save(path, tree)")
     if is_safetensors(name):
         flat.save_arrays(name, tree, fsync)
     else:
@@ -192,7 +192,7 @@ def load(
       fix:   build template as the tree that was saved: of the same sizes, with the same dtype=
     >>> folder.cleanup()
     """
-    name = _file_name(path, "load(path)")
+    name = file_name(path, "load(path)")
     if template is None and names is not None:
         raise ArgumentError(
             "names are those of the leaves of a template, and there is none",
@@ -230,13 +230,14 @@ def tree_in(archive: Archive, template: Any, strict: bool, names: Names | None =
     return trees.unflatten(trees.structure(template), leaves)
 
 
-def _file_name(path: str | os.PathLike[str], call: str) -> str:
+def file_name(path: str | os.PathLike[str], call: str) -> str:
+    """Return the name of a file or folder as a string; `call` is how it is asked for."""
     if isinstance(path, (str, os.PathLike)):
         name = os.fspath(path)
         if isinstance(name, str):
             return name
     raise ArgumentError(
-        f"{call} takes the name of a file first",
+        f"{call} takes the name of a {'folder' if 'directory' in call else 'file'} first",
         where=f"its first argument is {describe(path)}, at {user_line()}",
         fix=f"write fg.{call}",
     )

@@ -19,7 +19,7 @@ import numpy as np
 
 from funcgrad.errors import ArgumentError, FuncgradError, describe, user_line
 from funcgrad.serialize.archive import Archive, FileFormatError
-from funcgrad.serialize.files import tree_in, write_tree
+from funcgrad.serialize.files import file_name, tree_in, write_tree
 from funcgrad.serialize.replacing import given_back, remove_leftovers
 from funcgrad.serialize.statics import plain
 from funcgrad.serialize.structure import leaf_value
@@ -56,7 +56,8 @@ class CheckpointManager:
     Raises
     ------
     ArgumentError
-        `max_to_keep` or `keep_period` is not positive, or `mode` is another word.
+        `directory` is no path, `max_to_keep` or `keep_period` no positive integer, `best_metric` no
+        name, or `mode` another word.
 
     See Also
     --------
@@ -95,20 +96,15 @@ class CheckpointManager:
         keep_period: int | None = None,
         fsync: bool = True,
     ) -> None:
-        self.directory = os.path.abspath(os.fspath(directory))
+        self.directory = os.path.abspath(file_name(directory, "CheckpointManager(directory)"))
         for name, value in [("max_to_keep", max_to_keep), ("keep_period", keep_period)]:
-            if value is not None and value < 1:
-                raise ArgumentError(
-                    f"CheckpointManager cannot have {name}={value!r}",
-                    where=user_line(),
-                    fix="a number from 1 up, or None",
-                )
+            if value is not None and (not _is_whole(value) or value < 1):
+                raise _no_option(name, value, "a whole number from 1 up, or None")
+        if best_metric is not None and not isinstance(best_metric, str):
+            raise _no_option("best_metric", best_metric, 'the name of one of the metrics: "loss"')
         if mode not in ("min", "max"):
-            raise ArgumentError(
-                f"CheckpointManager cannot have mode={mode!r}",
-                where=user_line(),
-                fix='"min" if small values of best_metric are good, "max" if large ones are',
-            )
+            words = '"min" if small values of best_metric are good, "max" if large ones are'
+            raise _no_option("mode", mode, words)
         self._max_to_keep = max_to_keep
         self._best_metric = best_metric
         self._mode = mode
@@ -146,8 +142,8 @@ class CheckpointManager:
         Raises
         ------
         ArgumentError
-            There is a checkpoint of this step; `metrics` is without `best_metric`, or has what is
-            no number.
+            There is a checkpoint of this step; `metrics` is no dict, is without `best_metric`, or
+            has what is no number.
         OSError
             The file cannot be written. Nothing is removed then.
         """
@@ -344,6 +340,12 @@ class CheckpointManager:
                     os.unlink(old)
 
     def _numbers(self, metrics: Mapping[str, Any] | None) -> dict[str, float]:
+        if metrics is not None and not isinstance(metrics, Mapping):
+            raise ArgumentError(
+                f"metrics are numbers by name, not {describe(metrics)}",
+                where=f"argument 'metrics' of save() at {user_line()}",
+                fix='write {"loss": loss}',
+            )
         numbers = {}
         for name, value in (metrics or {}).items():
             if np.ndim(value) or np.asarray(value).dtype.kind not in "buif":
@@ -377,8 +379,18 @@ def _step_of(name: str) -> int | None:
     return int(number) if ours and str(int(number)) == number else None
 
 
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def _no_option(name: str, value: Any, fix: str) -> ArgumentError:
+    return ArgumentError(
+        f"CheckpointManager cannot have {name}={value!r}", where=user_line(), fix=fix
+    )
+
+
 def _checked_step(step: Any) -> int:
-    if isinstance(step, bool) or not isinstance(step, (int, np.integer)) or step < 0:
+    if not _is_whole(step) or step < 0:
         raise ArgumentError(
             f"a step is a whole number from 0 up, not {describe(step)}",
             where=user_line(),

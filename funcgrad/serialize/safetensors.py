@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from funcgrad.errors import user_line
-from funcgrad.serialize.archive import FileFormatError, bytes_of, read_into
+from funcgrad.serialize.archive import FileFormatError, bytes_of, damaged, read_into
 from funcgrad.serialize.replacing import replacing
 
 __all__ = ["SafetensorsFile", "dtype_code", "is_safetensors", "write_safetensors"]
@@ -116,9 +116,9 @@ class SafetensorsFile:
         if out.nbytes:
             self._file.seek(self._data + start)
             if read_into(self._file, out.reshape(-1).view(np.uint8).data) < end - start:
-                raise self._damaged(f"{name!r} breaks off")
+                raise damaged(self.path, f"{name!r} breaks off")
         if code == "BOOL" and out.size and out.view(np.uint8).max() > 1:
-            raise self._damaged(f"{name!r} has truth values other than 0 and 1")
+            raise damaged(self.path, f"{name!r} has truth values other than 0 and 1")
         return _widened(out, code)
 
     def _read_header(self) -> dict[str, _Place]:
@@ -134,22 +134,22 @@ class SafetensorsFile:
         try:
             header = json.loads(text.decode(), object_pairs_hook=_without_repeats)
         except (ValueError, RecursionError) as error:
-            raise self._damaged(f"its header cannot be read: {error}") from error
+            raise damaged(self.path, f"its header cannot be read: {error}") from error
         self._data = _LENGTH_SIZE + length
         metadata = header.pop("__metadata__", {})
         if not isinstance(metadata, dict) or not all(
             isinstance(value, str) for value in metadata.values()
         ):
-            raise self._damaged("its metadata is not a table of text")
+            raise damaged(self.path, "its metadata is not a table of text")
         places = {name: self._place(name, entry) for name, entry in header.items()}
         ordered = dict(sorted(places.items(), key=lambda item: item[1][2:]))
         end = 0
         for name, place in ordered.items():
             if place.start != end:
-                raise self._damaged(f"{name!r} begins at {place.start}, not at {end}")
+                raise damaged(self.path, f"{name!r} begins at {place.start}, not at {end}")
             end = place.end
         if end != size - self._data:
-            raise self._damaged(f"its arrays take {end} bytes, there are {size - self._data}")
+            raise damaged(self.path, f"its arrays take {end} bytes, there are {size - self._data}")
         return ordered
 
     def _place(self, name: str, entry: Any) -> _Place:
@@ -158,9 +158,9 @@ class SafetensorsFile:
             code, shape, (start, end) = entry["dtype"], entry["shape"], entry["data_offsets"]
             numbers = [*shape, start, end]
         except (TypeError, KeyError, ValueError) as error:
-            raise self._damaged(f"the header of {name!r} is incomplete") from error
+            raise damaged(self.path, f"the header of {name!r} is incomplete") from error
         if any(type(number) is not int or number < 0 for number in numbers) or start > end:
-            raise self._damaged(f"{name!r} has a size or a place that is no count")
+            raise damaged(self.path, f"{name!r} has a size or a place that is no count")
         if not isinstance(code, str) or code not in _DTYPES:
             raise FileFormatError(
                 f"{self.path} has an array of dtype {code}, which funcgrad does not know",
@@ -169,15 +169,8 @@ class SafetensorsFile:
             )
         # Python's integers do not overflow, as those of a hostile header would like them to.
         if math.prod(shape) * _DTYPES[code].itemsize != end - start:
-            raise self._damaged(f"{name!r}: {code} of shape {shape} does not fit its size")
+            raise damaged(self.path, f"{name!r}: {code} of shape {shape} does not fit its size")
         return _Place(code, tuple(shape), start, end)
-
-    def _damaged(self, reason: str) -> FileFormatError:
-        return FileFormatError(
-            f"{self.path} is damaged",
-            where=f"{reason}; read at {user_line()}",
-            fix="load another copy of it, or save again",
-        )
 
     def _foreign(self, reason: str) -> FileFormatError:
         return FileFormatError(

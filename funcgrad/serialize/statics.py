@@ -3,7 +3,8 @@
 What belongs to the structure of a model (sizes, flags, activation functions) comes from the tree
 that is given to `load`. The file has a description of it, and a difference is an error: the
 parameters of a network with tanh are of no use in one with relu. A function is described as
-``module:qualified name``. Descriptions are only ever compared; nothing is looked up by one.
+``module:qualified name``, one of ours by its package: ``funcgrad.nn:relu``. Descriptions are only
+ever compared; nothing is looked up by one.
 """
 
 from __future__ import annotations
@@ -56,7 +57,10 @@ def _name(value: Any) -> str | None:
     name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
     if not isinstance(name, str):
         return None
-    return f"{getattr(value, '__module__', None) or 'builtins'}:{name}"
+    module = getattr(value, "__module__", None) or "builtins"
+    if module.startswith("funcgrad."):  # in which of our files it is may change
+        module = ".".join(module.split(".")[:2])
+    return f"{module}:{name}"
 
 
 def static_fields(node: Any) -> Iterator[tuple[str, Any]]:

@@ -34,6 +34,7 @@ __all__ = [
     "Names",
     "array_text",
     "call_text",
+    "letters",
     "literal_text",
     "name_of",
     "params_text",
@@ -61,10 +62,10 @@ class Names:
                 self.by_number[leaf.atom.number] = leaf.path
             taken.add(leaf.path)
         taken.update(list(_heads(taken)))
-        capitals = _letters(string.ascii_uppercase, taken)
+        capitals = letters(string.ascii_uppercase, taken)
         for constant in program.constants:
             self.by_number[constant.var.number] = next(capitals)
-        small = _letters(string.ascii_lowercase, taken)
+        small = letters(string.ascii_lowercase, taken)
         for equation in program.equations:
             for var in equation.outputs:
                 if var is not None:
@@ -93,7 +94,7 @@ def _heads(paths: set[str]) -> Iterator[str]:
 _WORDS = frozenset({"as", "if", "in", "is", "or", "do", "for", "def", "del", "not", "and", "try"})
 
 
-def _letters(alphabet: str, taken: set[str]) -> Iterator[str]:
+def letters(alphabet: str, taken: set[str]) -> Iterator[str]:
     """Yield a, b, ..., z, aa, ab, ... but for names that are taken."""
     for length in itertools.count(1):
         for letters in itertools.product(alphabet, repeat=length):

@@ -22,7 +22,7 @@ from funcgrad.staging.program import Program
 from funcgrad.staging.trace import RecordTrace, is_array_like, run
 from funcgrad.transforms.flat import Transformed, call_origin, lower
 
-__all__ = ["is_recordable", "make_program", "record"]
+__all__ = ["argument_names", "is_recordable", "make_program", "paths_of", "record"]
 
 
 def is_recordable(leaf: Any, integers: bool = False) -> bool:
@@ -52,7 +52,7 @@ def record(
     with trace or RecordTrace(origin) as trace:
         traced = []
         arguments = []
-        for leaf, path in zip(leaves, _paths((args, kwargs), names), strict=True):
+        for leaf, path in zip(leaves, paths_of((args, kwargs), names), strict=True):
             if not is_recordable(leaf, integers):
                 traced.append(leaf)
                 arguments.append(Leaf(path, None, leaf))
@@ -118,7 +118,7 @@ def argument_names(fun: Callable[..., Any], count: int, kwargs: dict[str, Any]) 
     return [*names, *sorted(kwargs)]
 
 
-def _paths(call: tuple[Any, dict[str, Any]], names: Sequence[str]) -> list[str]:
+def paths_of(call: tuple[Any, dict[str, Any]], names: Sequence[str]) -> list[str]:
     """Return the path of each leaf of the arguments, from the name of its argument on."""
     count = len(call[0])
     keywords = dict(zip(sorted(call[1]), names[count:], strict=True))

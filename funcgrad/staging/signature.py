@@ -15,7 +15,6 @@ from funcgrad import tree
 from funcgrad.core.boxed import Boxed
 from funcgrad.core.foreign import PLAIN, refuse
 from funcgrad.core.tracer import Tracer
-from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import ArgumentError, describe, user_line
 from funcgrad.staging.record import is_recordable
 
@@ -72,16 +71,26 @@ class Kinds:
         Returns their paths, for messages.
     """
 
-    __slots__ = ("_arrays", "_boxed", "_paths", "_static", "_variable", "entries", "is_plain")
+    __slots__ = (
+        "_arrays",
+        "_boxed",
+        "_paths",
+        "_static",
+        "entries",
+        "has_boxed",
+        "is_plain",
+        "variable",
+    )
 
     def __init__(self, leaves: Sequence[Any], paths: Callable[[], Sequence[str]]):
         self._paths = paths
         self._boxed = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Boxed)]
+        self.has_boxed = bool(self._boxed)
         variable = [i for i, leaf in enumerate(leaves) if is_recordable(leaf, True)]
         for i in variable:
             if type(leaves[i]) not in PLAIN and not isinstance(leaves[i], Boxed):
                 refuse(leaves[i])
-        self._variable = variable
+        self.variable = variable
         self._static = [i for i in range(len(leaves)) if i not in set(variable)]
         self._arrays = [i for i in variable if type(leaves[i]) not in _NUMBERS]
         # All leaves are arrays, so that they are what the program computes with.
@@ -97,10 +106,10 @@ class Kinds:
             for i in self._boxed:
                 leaves[i] = leaves[i]._unbox()
         arrays = [leaves[i] for i in self._arrays]
-        key = (*map(shape_of, arrays), *map(dtype_of, arrays))
+        key = (*map(_shape, arrays), *map(_dtype, arrays))
         if self._static:
             key += tuple([self._hold(leaves[i], i) for i in self._static])
-        return key, [leaves[i] for i in self._variable]
+        return key, [leaves[i] for i in self.variable]
 
     def _hold(self, leaf: Any, place: int) -> Held:
         return leaf if type(leaf) is Held else Held(leaf, lambda: self._paths()[place])

@@ -19,7 +19,7 @@ import numpy as np
 
 from funcgrad.core.level import Origin, TracerBase, concrete, traced_here
 from funcgrad.core.primitive import Primitive
-from funcgrad.errors import ShapeError, TracerConversionError, is_ours, user_line
+from funcgrad.errors import ShapeError, TracerValueError, is_ours, user_line
 from funcgrad.staging.equations import Var, vars_of
 from funcgrad.staging.trace import RecordTrace
 
@@ -28,7 +28,7 @@ __all__ = ["StrictTrace"]
 _ndarray = np.ndarray
 _OURS = __name__.partition(".")[0] + "."
 # Parts of ours that ask on behalf of whoever called them.
-_BETWEEN = (f"{_OURS}core.", f"{_OURS}staging.", f"{_OURS}numpy", "numpy")
+_BETWEEN = (f"{_OURS}core.", f"{_OURS}staging.", f"{_OURS}numpy.", "numpy.")
 
 # Functions whose results have as many elements as the values say.
 _BY_VALUE = frozenset(
@@ -61,7 +61,8 @@ class StrictTrace(RecordTrace):
     paths : callable
         Returns the paths of the variables that `variable` makes, in order, for messages.
     layouts : dict
-        ``"C"`` or ``"F"`` for each variable, by number, that is an array of that order.
+        For each variable, by number, that is an array without gaps: ``"C"``, ``"F"``, or the order
+        of its axes in memory, the slowest first, such as ``"120"``.
     aliases : dict
         For a variable, by number, the numbers of those that it shares memory with.
     """
@@ -86,6 +87,10 @@ class StrictTrace(RecordTrace):
                 self.layouts[var.number] = "C"
             elif flags.f_contiguous:
                 self.layouts[var.number] = "F"
+            else:
+                order = _order_of(value)
+                if order is not None:
+                    self.layouts[var.number] = order
         return var
 
     def variable(self, value: Any) -> Any:
@@ -96,7 +101,7 @@ class StrictTrace(RecordTrace):
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Record an operation, and what shares memory."""
-        if primitive.name in _BY_VALUE:
+        if primitive.name in _BY_VALUE and not params.get("minlength"):
             raise self._of_unknown_shape(primitive.name)
         made = super().process(primitive, args, params)
         for out in made if type(made) is tuple else (made,):
@@ -125,7 +130,7 @@ class StrictTrace(RecordTrace):
                 raise self._branching(tracer, what)
         return super().look(tracer, what, library=library)
 
-    def _branching(self, tracer: TracerBase, what: str) -> TracerConversionError:
+    def _branching(self, tracer: TracerBase, what: str) -> TracerValueError:
         found = self._depends_on(tracer._extra)
         names = list(dict.fromkeys(path.partition("[")[0].partition(".")[0] for path in found))
         static = f"jit(..., static_argnames={names[0]!r})" if names else "static_argnames"
@@ -145,7 +150,7 @@ class StrictTrace(RecordTrace):
                 f"depends on static: {static}"
             )
         depends = f", depends on {', '.join(found[:4])}" if found else ""
-        return TracerConversionError(
+        return TracerValueError(
             f"jit({self.origin.name}) compiles for all values of its arguments, but here the "
             f"function asks for one: {what} of {_kind(tracer)}",
             where=f"{user_line()}; {traced_here(tracer)}{depends}",
@@ -169,10 +174,22 @@ class StrictTrace(RecordTrace):
                 wanted.update(v.number for v in vars_of(inputs))
         paths = self.paths()
         return [
-            path
-            for path, number in zip(paths, self._arguments, strict=False)
-            if number in wanted
+            path for path, number in zip(paths, self._arguments, strict=False) if number in wanted
         ]
+
+
+def _order_of(value: Any) -> str | None:
+    """Return the order of the axes in memory, the slowest first: ``"120"``; None with gaps."""
+    shape, strides = value.shape, value.strides
+    if len(shape) > 9 or 0 in shape:
+        return None
+    order = sorted(range(len(shape)), key=lambda axis: (-strides[axis], -shape[axis]))
+    step = value.itemsize
+    for axis in reversed(order):
+        if shape[axis] != 1 and strides[axis] != step:
+            return None
+        step *= shape[axis]
+    return "".join(map(str, order))
 
 
 def _kind(tracer: TracerBase) -> str:
@@ -184,7 +201,7 @@ def _is_asked_by_us() -> bool:
     """Tell whether it is a function of this package that asks for a value, and not the user's."""
     frame: Any = sys._getframe(2)
     while frame is not None:
-        module = frame.f_globals.get("__name__", "")
+        module = frame.f_globals.get("__name__", "") + "."
         if not module.startswith(_BETWEEN):
             return module.startswith(_OURS) or is_ours(frame.f_code.co_filename)
         frame = frame.f_back

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -96,7 +97,8 @@ class History:
         writer = csv.DictWriter(text, self.names, lineterminator="\n")
         writer.writeheader()
         writer.writerows(self.rows)
-        _replace(path, text.getvalue().encode())
+        with _replacing(path) as partial:
+            partial.write_bytes(text.getvalue().encode())
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """Write the table as JSON, a list of objects.
@@ -113,7 +115,8 @@ class History:
         """
         text = json.dumps(self.rows, indent=1)
         if path is not None:
-            _replace(path, text.encode())
+            with _replacing(path) as partial:
+                partial.write_bytes(text.encode())
         return text
 
     @classmethod
@@ -170,11 +173,8 @@ class History:
             axes.grid(alpha=0.3)
             axes.legend(frameon=False)
         if path is not None:
-            # Under another name first: a stop in the middle leaves no half picture.
-            target = Path(path)
-            partial = target.with_name(f".{target.stem}.partial{target.suffix}")
-            figure.savefig(partial, dpi=120)
-            partial.replace(target)
+            with _replacing(path) as partial:
+                figure.savefig(partial, dpi=120)
         return figure
 
 
@@ -184,8 +184,14 @@ def _shown(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _replace(path: str | os.PathLike[str], content: bytes) -> None:
+@contextlib.contextmanager
+def _replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give another name to write to, which becomes `path` at the end, or is removed by an error."""
     target = Path(path)
-    partial = target.with_name(f".{target.name}.partial")
-    partial.write_bytes(content)
-    partial.replace(target)
+    partial = target.with_name(f".{target.stem}.partial{target.suffix}")
+    try:
+        yield partial
+        partial.replace(target)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise

@@ -16,7 +16,6 @@ class Progress:
         self._shown = shown
         self._epochs = epochs
         self._bar: Any = None
-        self._losses: list[float] = []
         if not shown:
             return
         try:
@@ -28,7 +27,7 @@ class Progress:
     def step(self, number: int, loss: float) -> None:
         """Show that a step was taken; not every one, which would cost more than small steps."""
         if self._bar is not None and number % 16 == 0:
-            self._bar.set_postfix_str(f"step {number}, loss {loss:.4f}", refresh=False)
+            self._bar.set_postfix_str(f"step {number}, loss {loss:.4g}", refresh=False)
             self._bar.update(0)
 
     def epoch(self, row: Mapping[str, Any]) -> None:
@@ -36,7 +35,7 @@ class Progress:
         if not self._shown:
             return
         shown = ", ".join(
-            f"{name.replace('validation_', 'val ')} {value:.4f}"
+            f"{name.replace('validation_', 'val ')} {value:.4g}"
             for name, value in row.items()
             if isinstance(value, float) and name != "seconds"
         )

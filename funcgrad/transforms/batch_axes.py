@@ -75,6 +75,7 @@ def with_axes(
                 f"vmap was asked for axis {axis} of {describe(leaf)}, which has no such axis",
                 where=_place(position, (args, kwargs), origin),
                 fix="give None in in_axes for what is the same for all examples"
+                + _or_an_array(position, (args, kwargs))
                 if not ndim
                 else f"give an axis from {-ndim} to {ndim - 1}, or None",
             )
@@ -105,6 +106,13 @@ def spread_axes(entry: Any, value: Any, what: str, whose: str, origin: Origin) -
 def _in_words(where: str, what: str, whose: str) -> str:
     """Return the place where two trees differ, in the user's words for them."""
     return where.replace("the tree", whose, 1).replace("the structure", what)
+
+
+def _or_an_array(position: int, call: tuple[Any, Any]) -> str:
+    """Return the words for a number in a list or tuple, which may be meant as one array."""
+    path, _ = tree.flatten_with_path(call)[0][position]
+    inside = len(path) > 2 and hasattr(path[-1], "idx")
+    return "; or, if a list of numbers is meant as one array, write np.array(x)" if inside else ""
 
 
 def _place(position: int, call: tuple[Any, Any], origin: Origin) -> str:

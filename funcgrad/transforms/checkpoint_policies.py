@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from funcgrad.core.zero import shape_of
 from funcgrad.errors import ArgumentError, describe, user_line
 from funcgrad.transforms.named_values import NAMED
 
 __all__ = [
     "checkpoint_dots",
+    "checkpoint_dots_with_no_batch_dims",
     "dots_saveable",
+    "dots_with_no_batch_dims_saveable",
     "everything_saveable",
     "nothing_saveable",
     "save_any_names_but_these",
@@ -90,6 +93,52 @@ def dots_saveable(primitive: Any, *args: Any, **params: Any) -> bool:
 
 
 checkpoint_dots = dots_saveable
+
+# How many axes of each operand are not those of a batch of products, where that depends on them.
+_CORE = {
+    "linalg_matmul": (2, 2),
+    "linalg_vecdot": (1, 1),
+    "matmul": (2, 2),
+    "matvec": (2, 1),
+    "vecdot": (1, 1),
+    "vecmat": (1, 2),
+}
+
+
+def dots_with_no_batch_dims_saveable(primitive: Any, *args: Any, **params: Any) -> bool:
+    """Keep products of matrices, unless they are many products at once, as those of attention.
+
+    Many at once are ``matmul`` and the like of two operands with further axes, and an ``einsum``
+    with an index that several operands and the result have.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import funcgrad as fg
+    >>> policy = fg.checkpoint_policies.dots_with_no_batch_dims_saveable
+    >>> layer = fg.checkpoint(lambda x: np.tanh(x @ x), policy=policy)
+    >>> fg.grad(lambda x: np.sum(layer(x)))(np.zeros((1, 1)))
+    array([[0.]])
+    """
+    name: str = primitive.name
+    if name == "einsum":
+        return not _has_batch(params["subscripts"])
+    core = _CORE.get(name)
+    if core is None:
+        return name in _DOTS
+    return not all(len(shape_of(x)) > count for x, count in zip(args, core, strict=True))
+
+
+checkpoint_dots_with_no_batch_dims = dots_with_no_batch_dims_saveable
+
+
+def _has_batch(subscripts: str) -> bool:
+    """Tell whether an index of several operands of an einsum is one of the result."""
+    inputs, arrow, output = subscripts.replace(" ", "").replace("...", "*").partition("->")
+    operands = inputs.split(",")
+    if not arrow:  # the result has the indices that are there once, and the axes of an ellipsis
+        return sum("*" in operand for operand in operands) > 1
+    return any(sum(label in operand for operand in operands) > 1 for label in output)
 
 
 def _checked(names: tuple[str, ...], policy: str) -> frozenset[str]:

@@ -340,8 +340,8 @@ def hessian(
     array([[4., 2.],
            [2., 0.]])
     """
-    rows = jacrev(fun, argnums, has_aux, holomorphic, argnames)
-    return Hessian(jacobian, rows, argnums, has_aux, holomorphic, argnames, chunk_size)
+    rows = Jacobian(jacrev, fun, argnums, has_aux, holomorphic, argnames, None)
+    return Hessian(hessian, fun, argnums, has_aux, holomorphic, argnames, chunk_size, rows=rows)
 
 
 def hvp(

@@ -65,6 +65,7 @@ class ValueAndJacobian(Transformed):
             argnums, argnames, self.transform
         )
         self.mode = make.__name__.removeprefix("value_and_")
+        self.differentiated = fun
         self.has_aux = has_aux
         self.holomorphic = holomorphic
         self.chunk_size = _checked_chunk(chunk_size, self.transform)
@@ -79,7 +80,7 @@ class ValueAndJacobian(Transformed):
     ) -> tuple[Any, Any, Any]:
         """Return value, Jacobian and auxiliary output."""
         chosen = select(self.fun, args, kwargs, self.argnums, self.argnames, self.transform)
-        fun = as_function_of(self.fun, chosen)
+        fun = as_function_of(self.differentiated, chosen)
         record_by = note if self.mode == "jacfwd" else record
         out, apply, aux = record_by(
             fun, chosen.values, chosen.names, origin, self.has_aux, self.holomorphic, False
@@ -112,7 +113,15 @@ class Jacobian(ValueAndJacobian):
 
 
 class Hessian(Jacobian):
-    """The Jacobian of a Jacobian."""
+    """What ``hessian(fun)`` returns: the Jacobian of `rows`, the Jacobian of `fun`."""
+
+    def __init__(
+        self, make: Callable[..., Any], fun: Callable[..., Any], *options: Any, rows: Jacobian
+    ):
+        super().__init__(make, fun, *options)
+        self.mode = "jacobian"
+        self.differentiated = rows
+        rows.transform = self.transform  # as the user calls it, in messages
 
     def prefers_forward(self, outputs: int, inputs: int) -> bool:
         """Choose the mode: the one of JAX where they differ."""

@@ -11,7 +11,7 @@ The files, each of which imports only those before it: ``paths`` (keys and how t
 ``content`` (equality by content), ``order`` (of the leaves of a dict), ``containers`` (what is a
 node), ``depth`` (trees without end), ``mismatch`` (the words of errors), ``treedef`` (structures,
 and the fast walks), ``operations`` (map and its kin), ``regroup`` (partition and its kin),
-``classes`` (classes as nodes), ``ravel`` (to one vector and back).
+``surgery`` (replacing parts), ``classes`` (classes as nodes), ``ravel`` (to one vector and back).
 """
 
 from funcgrad.tree.classes import pytree, register_dataclass, static

@@ -1,5 +1,7 @@
 """The pointwise activation functions: values and slopes as in JAX and PyTorch, and the ends."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -464,3 +466,19 @@ def test_identity_and_arctan():
     assert F.identity(X) is X
     np.testing.assert_array_equal(F.arctan(X), np.arctan(X))
     assert F.hard_swish is F.hard_silu
+
+
+@pytest.mark.parametrize(
+    "big", [np.float16(3e4), np.float32(1e30), np.float64(1e200)], ids=lambda big: str(big.dtype)
+)
+@pytest.mark.parametrize("name", ["gelu", "squareplus"])
+def test_squares_of_large_numbers_do_not_overflow(name, big):
+    f = getattr(fg.nn.functional, name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        value, slope = fg.value_and_grad(f)(big)
+        _, slope_below = fg.value_and_grad(f)(-big)
+        curvature = fg.grad(fg.grad(f))(big)
+    assert value == big
+    assert value.dtype == big.dtype
+    assert (slope, slope_below, curvature) == (1, 0, 0)

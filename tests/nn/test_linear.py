@@ -114,6 +114,22 @@ def test_a_number_is_scaled():
     assert layer(3.0) == 3 * layer.weight[0, 0] + layer.bias[0]
 
 
+def test_another_dtype_of_the_argument_is_promoted():
+    layer = fg.nn.Linear(2, 3, key=key())
+    x = np.array([[1.0, 2.0]])
+    for kind in (np.float32, np.int64, np.complex128):
+        out = layer(x.astype(kind))
+        assert out.dtype == np.result_type(kind, np.float64)
+        np.testing.assert_allclose(out, layer(x), rtol=1e-12)
+
+
+def test_many_weights_under_vmap():
+    layers = fg.vmap(lambda k: fg.nn.Linear(2, 3, key=k))(fg.random.split(key(), 4))
+    x = RNG.normal(size=(5, 2))
+    out = fg.vmap(lambda layer: layer(x))(layers)
+    np.testing.assert_allclose(out[2], x @ layers.weight[2].T + layers.bias[2], rtol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [

@@ -270,3 +270,15 @@ def test_the_signature_is_that_of_init():
     assert list(inspect.signature(Affine).parameters) == ["weight", "bias", "name"]
     assert list(inspect.signature(fg.nn.Linear).parameters)[-1] == "key"
     assert list(inspect.signature(Affine(1.0, 2.0)).parameters) == ["x"]
+
+
+def test_layers_that_look_alike_are_written_once():
+    model = fg.nn.Sequential([Affine(np.ones((9, 9)), np.ones(9)) for _ in range(300)])
+    assert repr(model) == (
+        "Sequential(\n"
+        "  layers=(\n"
+        "    Affine(weight=float64[9,9], bias=float64[9], name='affine'),  # 90 parameters\n"
+        "    # and 299 more like it\n"
+        "  ),\n"
+        ")  # 27,000 parameters"
+    )

@@ -217,6 +217,52 @@ def test_lists_are_arrays(kind):
     np.testing.assert_array_equal(layer(x.tolist())[0], layer(x)[0])
 
 
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_all_steps_at_once_are_one_after_another(bidirectional):
+    """With a mask a step is taken at a time."""
+    layer = nn.LSTM(3, 4, 2, bidirectional=bidirectional, key=key())
+    x, every = RNG.normal(size=(2, 5, 3)), np.ones((2, 5), bool)
+
+    def loss(layer, x, mask):
+        out, states = layer(x, mask=mask)
+        return np.sum(np.sin(out)) + np.sum(np.cos(states[-1][1]))
+
+    found = fg.value_and_grad(loss, (0, 1))(layer, x, None)
+    expected = fg.value_and_grad(loss, (0, 1))(layer, x, every)
+    for a, b in zip(fg.tree.leaves(found), fg.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-13)
+
+
+def test_second_derivatives_of_an_lstm_by_differences():
+    layer, x, v = nn.LSTM(2, 3, key=key()), RNG.normal(size=(4, 2)), RNG.normal(size=(4, 2))
+
+    def loss(x):
+        return np.sum(layer(x)[0] ** 3)
+
+    _, found = fg.jvp(fg.grad(loss), (x,), (v,))
+    step = 1e-5 * v
+    expected = (fg.grad(loss)(x + step) - fg.grad(loss)(x - step)) / 2e-5
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_gates_of_an_lstm_saturate_in_silence(dtype):
+    layer = nn.LSTM(1, 1, dtype=dtype, key=key()).cells[0][0]
+    layer = layer.replace(weight_ih=np.full((4, 1), 1e4, dtype))
+    whole = nn.LSTM(1, 1, dtype=dtype, key=key()).replace(cells=((layer,),))
+    out, _ = whole(np.array([[1.0], [1.0], [-1.0]], dtype))
+    assert out.dtype == dtype
+    np.testing.assert_allclose(out[:, 0], [np.tanh(1), np.tanh(2), 0], rtol=2e-3)
+
+
+def test_an_lstm_of_many_weights_under_vmap():
+    layers = fg.vmap(lambda k: nn.LSTM(2, 3, key=k))(fg.random.split(key(), 4))
+    x = RNG.normal(size=(5, 2))
+    out = fg.vmap(lambda layer: layer(x)[0])(layers)
+    one = fg.tree.map(lambda leaf: leaf[2], layers)
+    np.testing.assert_allclose(out[2], one(x)[0], rtol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [

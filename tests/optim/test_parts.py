@@ -675,6 +675,10 @@ def test_more_than_five_axes_need_to_be_told_the_units():
         (lambda: O.cosine_decay_schedule(1.0, 0), "positive decay_steps, got 0"),
         (lambda: O.linear_onecycle_schedule(0, 1.0), "positive transition_steps, got 0"),
         (lambda: O.piecewise_constant_schedule(1.0, {1: -1.0}), "not negative, got -1.0"),
+        (lambda: O.piecewise_constant_schedule(1.0, [3]), r"factors by the number of steps, not l"),
+        (lambda: O.join_schedules([O.constant_schedule(1.0)], [3]), "1 schedules and 1 boundaries"),
+        (lambda: O.join_schedules([], []), "0 schedules and 0 boundaries"),
+        (lambda: O.MultiSteps(O.sgd(1.0), 0), "not every 0"),
         (lambda: O.piecewise_interpolate_schedule("cubic", 1.0), "'linear' or 'cosine'"),
         (lambda: O.warmup_inverse_sqrt_schedule(1.0, 0), "positive warmup_steps, got 0"),
         (lambda: O.scale_by_lion(mode="soft"), "mode must be"),
@@ -717,3 +721,26 @@ def test_optimistic_adam_warns_and_takes_no_schedule():
 def test_parameters_that_are_missing_are_asked_for(make):
     with pytest.raises(ArgumentError, match="needs the parameters"):
         once(make(), {"w": np.ones(2)})
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "needed"),
+    [
+        (O.lbfgs(), "scale_by_zoom_linesearch needs value and grad and value_fn"),
+        (O.scale_by_backtracking_linesearch(5), "needs value and grad and value_fn"),
+        (O.reduce_on_plateau(), "reduce_on_plateau needs value as"),
+        (O.polyak_sgd(), "scale_by_polyak needs value as"),
+    ],
+)
+def test_update_says_what_it_needs_besides_gradients(optimizer, needed):
+    params = {"w": np.ones(3)}
+    with pytest.raises(ArgumentError, match=needed) as caught:
+        optimizer.update(params, optimizer.init(params), params)
+    assert "update(gradients, state, params, value=value" in caught.value.fix
+
+
+@pytest.mark.parametrize("argument", ["lr", "betas", "momentun"])
+@pytest.mark.parametrize("make", [O.sgd, O.adam, O.lbfgs, O.inject_hyperparams(O.adamw)])
+def test_unknown_argument_of_an_optimizer_is_named(make, argument):
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{argument}'"):
+        make(**{"learning_rate": 0.1, argument: 0.9})

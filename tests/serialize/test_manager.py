@@ -373,7 +373,29 @@ def test_best_needs_a_metric(folder):
         fg.CheckpointManager(folder).best_step()
 
 
-@pytest.mark.parametrize("options", [{"max_to_keep": 0}, {"keep_period": 0}, {"mode": "best"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_to_keep": 0},
+        {"max_to_keep": "3"},
+        {"max_to_keep": 1.5},
+        {"keep_period": 0},
+        {"keep_period": True},
+        {"best_metric": 3},
+        {"mode": "best"},
+    ],
+)
 def test_wrong_option_is_named(options, folder):
     with pytest.raises(ArgumentError, match=next(iter(options))):
         fg.CheckpointManager(folder, **options)
+
+
+@pytest.mark.parametrize("folder", [None, 3, b"run"])
+def test_folder_is_a_path(folder):
+    with pytest.raises(ArgumentError, match="takes the name of a folder first"):
+        fg.CheckpointManager(folder)
+
+
+def test_metrics_are_a_dict(folder):
+    with pytest.raises(ArgumentError, match="metrics are numbers by name, not list"):
+        fg.CheckpointManager(folder).save(1, 0, [0.5])

@@ -10,6 +10,7 @@ import funcgrad as fg
 from funcgrad.errors import ArgumentError, TreeMismatchError
 from funcgrad.serialize import FileFormatError
 from funcgrad.serialize.archive import Archive, write_archive
+from funcgrad.serialize.statics import function_name
 
 
 def mlp(seed=0, activation=np.tanh, **options):
@@ -217,6 +218,30 @@ def test_script_and_module_name_one_function(path):
         made = there_and_back(Scale(2.0, made_in(saved)), path, Scale(1.0, made_in(template)))
         assert made.factor == 2.0
     assert "train:" in difference(Scale(2.0, made_in("train")), path, Scale(1.0, made_in("other")))
+
+
+def test_function_of_ours_may_move_to_another_file_of_its_package(path):
+    def made_in(module):
+        def relu(x):
+            return x
+
+        relu.__module__ = module
+        return relu
+
+    saved, wanted = (
+        Scale(2.0, made_in("funcgrad.nn.before")),
+        Scale(1.0, made_in("funcgrad.nn.now")),
+    )
+    assert there_and_back(saved, path, wanted).factor == 2.0
+    other = difference(saved, path, Scale(1.0, made_in("funcgrad.random.now")))
+    assert "funcgrad.nn:test_function" in other
+    assert "funcgrad.random:test_function" in other
+
+
+@pytest.mark.parametrize("name", fg.nn.functional.__all__)
+def test_functions_of_ours_are_named_by_their_package(name):
+    function = getattr(fg.nn.functional, name)
+    assert function_name(function).rpartition(":")[0] == "funcgrad.nn"
 
 
 # Without a template

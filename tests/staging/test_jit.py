@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import linecache
 import os
 import pickle
 import threading
@@ -320,6 +321,38 @@ def test_random_keys_can_be_arguments():
         assert key == want_key
 
 
+def test_arrays_that_are_made_inside_may_be_written_to():
+    def fun(x):
+        y = np.zeros_like(x)
+        y[1:] = x[:-1] * 2
+        y[0] += np.sum(x)
+        z = fg.at(y)[0].set(5.0)
+        return y, z, fg.at(x)[np.array([0, 0, 1])].add(1.0)
+
+    compiled = jit(fun)
+    for x in (np.arange(3.0), np.ones(3)):
+        for got, want in zip(compiled(x), fun(x), strict=True):
+            np.testing.assert_array_equal(got, np.asarray(want))
+
+
+def test_tracebacks_show_the_lines_of_the_program():
+    compiled = jit(np.linalg.inv)
+    compiled(np.eye(2))
+    with pytest.raises(np.linalg.LinAlgError) as caught:
+        compiled(np.zeros((2, 2)))
+    assert any("inv(a)" in (entry.statement.lines or [""])[0] for entry in caught.traceback)
+
+
+def test_programs_leave_nothing_behind():
+    before = set(linecache.cache)
+    compiled = jit(lambda x: np.sin(x) + 1)
+    compiled(1.0)
+    (name,) = set(linecache.cache) - before
+    del compiled
+    gc.collect()
+    assert name not in linecache.cache
+
+
 # Conditions
 
 
@@ -353,6 +386,12 @@ def test_gradients_that_are_not_finite_are_those_of_the_function():
         np.testing.assert_array_equal(compiled(np.array([4.0, 0.0])), slope(np.array([4.0, 0.0])))
         np.testing.assert_array_equal(compiled(np.array([-1.0, 1.0])), [0.0, 0.5])
     np.testing.assert_array_equal(compiled(np.array([4.0, 1.0])), [0.25, 0.5])
+
+
+def test_counts_have_the_length_that_they_should():
+    compiled = jit(lambda x: np.bincount(x, minlength=3))
+    for x in ([0, 1, 1], [0, 5, 1], [2, 2, 2]):
+        np.testing.assert_array_equal(compiled(np.array(x)), np.bincount(x, minlength=3))
 
 
 # Composition
@@ -733,3 +772,156 @@ def test_it_works_after_a_fork():
         os._exit(0 if same and jit(double)(2.0) == 4.0 else 1)
     _, status = os.waitpid(pid, 0)
     assert status == 0
+
+
+# Memory of large results
+
+
+LARGE = 1 << 16
+
+
+def stepped(x):
+    y = np.sin(x) * 2
+    return y + x, np.cos(y)
+
+
+def test_large_results_that_somebody_holds_stay():
+    compiled = jit(stepped)
+    x = RNG.normal(size=LARGE)
+    held, copies = [], []
+    for i in range(6):
+        found = compiled(x * i)
+        held.append(found if i % 2 else [part[::2] for part in found])  # views count
+        copies.append([part.copy() for part in held[-1]])
+        del found
+    for parts, wanted in zip(held, copies, strict=True):
+        for part, want in zip(parts, wanted, strict=True):
+            np.testing.assert_array_equal(part, want)
+
+
+def test_the_memory_of_large_results_that_nobody_holds_is_used_again():
+    compiled = jit(stepped)
+    x = RNG.normal(size=LARGE)
+    places = set()
+    for _ in range(8):
+        x, _ = compiled(x)
+        places.add(x.__array_interface__["data"][0])
+    assert len(places) <= 2
+
+
+def test_large_results_that_were_made_read_only_stay():
+    compiled = jit(stepped)
+    x = np.ones(LARGE)
+    compiled(x)[0].flags.writeable = False
+    np.testing.assert_array_equal(compiled(x)[0], stepped(x)[0])
+    assert compiled(x)[0].flags.writeable
+
+
+def test_threads_do_not_meet_in_large_results():
+    compiled = jit(stepped)
+    failed = []
+
+    def work(seed):
+        x = np.random.default_rng(seed).normal(size=LARGE)
+        want = stepped(x)
+        for _ in range(10):
+            got = compiled(x)
+            if not all(np.array_equal(a, b) for a, b in zip(got, want, strict=True)):
+                failed.append(seed)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+
+
+# Why it is compiled again
+
+
+def test_explain_names_the_argument_that_differs():
+    compiled = jit(lambda params, n: params["w"] * n)
+    assert compiled.explain() == "it has not been called"
+    compiled({"w": np.ones(3)}, 2)
+    assert compiled.explain() == "it was called for the first time"
+    compiled({"w": np.ones(4)}, 2)
+    assert compiled.explain() == "params['w'] was float64[3], and is float64[4]"
+    compiled({"w": np.ones(4)}, 2.0)
+    assert compiled.explain() == "n was int, and is float"
+    compiled({"w": np.ones(4), "b": 1.0}, 2.0)
+    assert compiled.explain() == "params['b'] is new"
+
+
+def test_explain_names_static_values():
+    compiled = jit(power, static_argnames="n")
+    compiled(1.0, 2)
+    compiled(1.0, 3)
+    assert compiled.explain() == "n was 2, which is static, and is 3, which is static"
+
+
+def test_explain_knows_conditions():
+    compiled = jit(lambda x: fg.cond(x > 0, np.sqrt, np.negative, x))
+    compiled(1.0)
+    compiled(-1.0)
+    assert compiled.explain() == "the function takes another way for these values"
+    slope = jit(fg.grad(lambda x: np.sqrt(x)))
+    slope(1.0)
+    with np.errstate(all="ignore"):
+        slope(0.0)
+    assert slope.explain() == "a derivative is not finite"
+
+
+def test_another_array_in_a_closure_is_noticed():
+    table = np.arange(3.0)
+
+    def scaled(x):
+        return x * table
+
+    compiled = jit(lambda x: scaled(x) + 1)
+    np.testing.assert_array_equal(compiled(2.0), [1.0, 3.0, 5.0])
+    table = np.ones(3)
+    np.testing.assert_array_equal(compiled(2.0), [3.0, 3.0, 3.0])
+    assert compiled.explain() == "table, which the function closes over, has changed"
+
+
+SCALE = 2.0
+
+
+def by_scale(x):
+    return x * SCALE
+
+
+def test_another_global_is_noticed(monkeypatch):
+    compiled = jit(by_scale)
+    assert compiled(3.0) == 6.0
+    monkeypatch.setitem(globals(), "SCALE", 5.0)
+    assert compiled(3.0) == 15.0
+    assert jit(fg.grad(by_scale))(3.0) == 5.0
+
+
+def test_the_same_values_in_a_closure_are_not_compiled_for():
+    runs, scale = [], 2.0
+
+    def fun(x):
+        runs.append(1)
+        return x * scale
+
+    compiled = jit(fun)
+    for i in range(3):
+        scale = float(f"{2.0 + 0 * i}")
+        assert compiled(3.0) == 6.0
+    assert len(runs) == 1
+
+
+def test_what_the_function_writes_to_by_itself_is_not_watched():
+    count = 0
+
+    def fun(x):
+        nonlocal count
+        count += 1
+        return x * 2
+
+    compiled = jit(fun)
+    assert [compiled(x) for x in (1.0, 2.0, 3.0)] == [2.0, 4.0, 6.0]
+    assert count == 1

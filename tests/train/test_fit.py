@@ -258,6 +258,16 @@ def test_history_as_csv_and_json(tmp_path):
     assert History.from_json(text) == result.history
 
 
+@pytest.mark.parametrize("write", [History.to_csv, History.to_json, History.plot])
+def test_failed_write_leaves_no_part_of_a_file(write, tmp_path):
+    if write is History.plot:
+        pytest.importorskip("matplotlib")
+    (tmp_path / "history.png").mkdir()
+    with pytest.raises(OSError, match="history"):
+        write(History([{"epoch": 1, "loss": 0.5}]), tmp_path / "history.png")
+    assert [path.name for path in tmp_path.iterdir()] == ["history.png"]
+
+
 def test_history_prints_as_a_table():
     history = History([{"epoch": 1, "loss": 0.5}, {"epoch": 2, "loss": 1e-7, "other": 3.0}])
     assert repr(history).splitlines() == [
@@ -284,7 +294,9 @@ def test_progress_is_shown(capfd):
 
 
 @pytest.mark.parametrize(
-    "optimizer", [fg.optim.adam(0.1), fg.optim.lbfgs(), fg.optim.polyak_sgd()], ids=str
+    "optimizer",
+    [fg.optim.adam(0.1), fg.optim.lbfgs(), fg.optim.polyak_sgd()],
+    ids=["adam", "lbfgs", "polyak_sgd"],
 )
 def test_tables_of_integers_in_a_model_stay(optimizer):
     model = {"w": np.zeros(3), "columns": np.array([2, 1, 0]), "used": np.array(True)}

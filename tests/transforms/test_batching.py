@@ -602,3 +602,11 @@ def test_batched_numbers_can_be_formatted():
 def test_no_examples_of_a_function_with_several_results():
     (got,) = fg.vmap(np.nonzero)(np.ones((0, 3)))
     assert got.shape[0] == 0
+
+
+def test_a_list_of_numbers_is_no_array():
+    with pytest.raises(ShapeError, match=r"at \[0\] of vmap(.|\n)*write np\.array\(x\)"):
+        fg.vmap(np.sin)([1.0, 2.0])
+    with pytest.raises(ShapeError) as caught:
+        fg.vmap(np.sin)(1.0)
+    assert "np.array" not in str(caught.value)

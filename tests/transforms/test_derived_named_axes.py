@@ -4,7 +4,10 @@ Of a function that sums over the examples, modes differ (see `psum`), so that th
 of cost alone. Values are those of JAX 0.8.
 """
 
+import pickle
+
 import numpy as np
+import pytest
 from numpy.testing import assert_array_equal
 
 import funcgrad as fg
@@ -41,3 +44,14 @@ def test_value_comes_with_the_jacobian():
     )(np.array([1.0, 3.0]))
     assert_array_equal(made, [[4.0, 1.0], [36.0, 3.0]])
     assert_array_equal(slope, [[18.0, 1.0], [34.0, 1.0]])
+
+
+def test_a_pickled_hessian_takes_the_same_modes():
+    made = fg.vmap(pickle.loads(pickle.dumps(fg.hessian(coupled))), axis_name="i")(XS)
+    assert_array_equal(made, [[[11.0, 8.0], [6.0, 0.0]], [[17.0, 8.0], [10.0, 0.0]]])
+
+
+def test_messages_of_a_hessian_call_it_so():
+    with pytest.raises(fg.errors.DtypeError, match=r"hessian needs real outputs(.|\n)*hessian\(<"):
+        fg.hessian(lambda z: np.sum(np.abs(z) ** 2))(np.array([1.0 + 1.0j]))
+    assert repr(fg.hessian(coupled)) == "hessian(coupled)"

@@ -293,6 +293,38 @@ def test_matrix_products_are_dots():
     assert checkpoint_policies.checkpoint_dots is checkpoint_policies.dots_saveable
 
 
+M, MANY = np.ones((3, 3)), np.ones((2, 3, 3))
+
+
+@pytest.mark.parametrize(
+    ("product", "kept"),
+    [
+        (lambda w: w @ M, True),
+        (lambda w: MANY @ w, True),  # the same matrix for all
+        (lambda w: MANY @ (MANY * w), False),
+        (lambda w: np.tensordot(MANY, w, 1), True),
+        (lambda w: np.matvec(w, MANY[0]), True),
+        (lambda w: np.matvec(MANY * w, M[:2]), False),
+        (lambda w: np.einsum("bij,jk->bik", MANY, w), True),
+        (lambda w: np.einsum("bij,bjk->bik", MANY, MANY * w), False),
+        (lambda w: np.einsum("bij,bjk->ik", MANY, MANY * w), True),  # summed over
+        (lambda w: np.einsum("...ij,jk", MANY, w), True),
+        (lambda w: np.einsum("...ij,...jk", MANY, MANY * w), False),
+        (np.sin, False),
+    ],
+)
+def test_products_of_many_matrices_with_many_are_not_kept(product, kept):
+    asked = []
+
+    def policy(primitive, *args, **params):
+        keep = checkpoint_policies.dots_with_no_batch_dims_saveable(primitive, *args, **params)
+        asked.append(keep)
+        return keep
+
+    fg.grad(lambda w: np.sum(checkpoint(product, policy=policy)(w)))(W)
+    assert (True in asked) == kept
+
+
 def test_policy_is_asked_with_the_arguments_of_the_operation():
     seen = {}
 

@@ -16,6 +16,7 @@ __all__ = [
     "pooling",
     "recurrent",
     "scratch",
+    "sequence",
     "softmax",
     "tiles",
     "winograd",

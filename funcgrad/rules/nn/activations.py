@@ -214,6 +214,8 @@ def normal_cdf_samples(rng):
 
 
 _GELU_SLOPE, _GELU_CUBE = math.sqrt(8 / math.pi), math.sqrt(8 / math.pi) * 0.044715
+# From where on the logistic function is 0 or 1 in any precision, and no square overflows.
+_GELU_FAR = 50
 
 
 @primitive(canonical=one_real)
@@ -222,12 +224,14 @@ def gelu_tanh(x):
 
     Half of 1 plus a tanh is the logistic function of twice its argument, exact in both tails.
     """
-    return x * sigmoid.forward(x * (_GELU_SLOPE + _GELU_CUBE * np.square(x)))
+    y = np.clip(x, -_GELU_FAR, _GELU_FAR)
+    return x * sigmoid.forward(y * (_GELU_SLOPE + _GELU_CUBE * np.square(y)))
 
 
 def _gelu_slope(x: Any) -> Any:
-    square = np.square(x)
-    inner = x * (_GELU_SLOPE + _GELU_CUBE * square)
+    y = np.clip(x, -_GELU_FAR, _GELU_FAR)
+    square = np.square(y)
+    inner = y * (_GELU_SLOPE + _GELU_CUBE * square)
     inner_slope = _GELU_SLOPE + 3 * _GELU_CUBE * square
     share = sigmoid.bind(inner)
     return share + x * share * sigmoid.bind(-inner) * inner_slope

@@ -7,6 +7,8 @@ matrices. A batch of any number of axes is one product of matrices.
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from funcgrad.core.primitive import Sample, primitive
@@ -66,7 +68,7 @@ def affine_batch(args, batched):
     lead = shape_of(x)[x_batched:-1]  # of one example
     if weight_batched:
         # All axes before the last in one: a product of matrices for each example.
-        matrix = np.reshape(x, (*shape_of(x)[:x_batched], -1, shape_of(x)[-1]))
+        matrix = np.reshape(x, (*shape_of(x)[:x_batched], prod(lead), shape_of(x)[-1]))
         out = np.matmul(matrix, np.swapaxes(weight, -1, -2))
         out = np.reshape(out, (shape_of(out)[0], *lead, shape_of(out)[-1]))
     else:

@@ -6,7 +6,7 @@ memory, so gathering it for all kernel elements (the columns of a matrix product
 beside the product itself, whatever the size of the images. Columns are made for a few rows of
 the images at a time, which keeps them in the cache and needs little memory.
 
-Where the products are so many that fewer of them are worth more additions, `tiles`, `streams` or
+Where the products are so many that fewer of them are worth more additions, `tiles`, `runs` or
 `winograd` does the work, see there.
 
 There are three products, one for each way to fill in two of the three arguments of the form
@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.zero import is_finite
-from funcgrad.rules.nn import streams, tiles, winograd
+from funcgrad.rules.nn import runs, tiles, winograd
 from funcgrad.rules.nn.layout import (
     batch_last,
     batch_last_order,
@@ -135,7 +135,7 @@ def best_order(
     in_groups = (groups, weights[0] // groups, *weights[1:])
     if tiles.is_worth_it(dtype, shape[0], in_groups, size, stride, dilation):
         return channels_last_order(len(shape))
-    if streams.is_worth_it(dtype, shape[0], in_groups, size, stride, padding, dilation):
+    if runs.is_worth_it(dtype, shape[0], in_groups, size, stride, padding, dilation):
         return rows_first_order(len(shape))
     return batch_last_order(len(shape))
 
@@ -161,9 +161,9 @@ def _correlate(
             result = tiles.correlate(memory, x, w, padding, size)
         if _is_finite(result):
             return result
-    elif streams.is_worth_it(w.dtype, x.shape[0], w.shape, size, stride, padding, dilation):
+    elif runs.is_worth_it(w.dtype, x.shape[0], w.shape, size, stride, padding, dilation):
         with memory.again():
-            result = streams.correlate(memory, x, w, padding, size)
+            result = runs.correlate(memory, x, w, padding, size)
         if _is_finite(result):
             return result
     result, out = _fresh_batch_last(x.shape[0], groups, outputs, size, w.dtype)
@@ -223,9 +223,9 @@ def kernel_sum(
         if tiles.is_worth_it(dtype, x.shape[0], shape, size, stride, dilation):
             with memory.again():
                 total = tiles.kernel_sum(memory, x, y, padding, groups)
-        elif streams.is_worth_it(dtype, x.shape[0], shape, size, stride, padding, dilation):
+        elif runs.is_worth_it(dtype, x.shape[0], shape, size, stride, padding, dilation):
             with memory.again():
-                total = streams.kernel_sum(memory, x, y, padding, kernel[1])
+                total = runs.kernel_sum(memory, x, y, padding, kernel[1])
         if total is None or not _is_finite(total):
             total = _kernel_sum(memory, x, y, dtype, shape, stride, padding, dilation)
     _, outputs, channels = shape[:3]
@@ -272,9 +272,9 @@ def scatter(
     w = in_groups(w, dtype, groups)
     kernel = w.shape[3:]
     with scratch() as memory:
-        if _streams_back(dtype, y.shape, w.shape, stride, padding, dilation):
+        if _runs_back(dtype, y.shape, w.shape, stride, padding, dilation):
             with memory.again():
-                x = streams.scatter(memory, y, w, padding, size)
+                x = runs.scatter(memory, y, w, padding, size)
             if _is_finite(x):
                 return x.astype(out_dtype, copy=False)
         if set(stride) == {1} and _gathers(dtype, y.shape, w.shape, size, dilation):
@@ -292,17 +292,17 @@ def scatter(
     return x.astype(out_dtype, copy=False)
 
 
-def _streams_back(
+def _runs_back(
     dtype: Any, shape: Any, weights: Any, stride: Sizes, padding: Pairs, dilation: Sizes
 ) -> bool:
-    """Tell whether `streams` takes less time than gathering windows or scattering them."""
+    """Tell whether `runs` takes less time than gathering windows or scattering them."""
     groups, outputs, channels, *kernel = weights
     batch, _, *places = shape
     turned = (groups, channels, outputs, *kernel)
     size = tuple(places)
-    return not tiles.is_worth_it(
-        dtype, batch, turned, size, stride, dilation
-    ) and streams.is_worth_it(dtype, batch, weights, size, stride, padding, dilation)
+    return not tiles.is_worth_it(dtype, batch, turned, size, stride, dilation) and runs.is_worth_it(
+        dtype, batch, weights, size, stride, padding, dilation
+    )
 
 
 def _gathers(dtype: Any, shape: Any, weights: Any, size: Sizes, dilation: Sizes) -> bool:

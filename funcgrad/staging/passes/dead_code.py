@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from funcgrad.staging.equations import Region, vars_of
+from funcgrad.staging.equations import Region, Var, vars_of
 
 if TYPE_CHECKING:
     from funcgrad.staging.program import Program
@@ -31,9 +31,15 @@ def without_dead_code(program: Program) -> Program:
         if position == 0:
             break
         equation = equations[position - 1]
-        if any(var.number in live for var in vars_of(equation.outputs)):
-            kept[position - 1] = True
-            live.update(var.number for var in vars_of(equation.inputs))
+        for out in equation.outputs:
+            if out is not None and out.number in live:
+                kept[position - 1] = True
+                for atom in equation.inputs:
+                    if type(atom) is Var:
+                        live.add(atom.number)
+                break
+    if all(kept) and all(constant.var.number in live for constant in program.constants):
+        return program
     before = [0]  # how many are kept before each position
     for keep in kept:
         before.append(before[-1] + keep)

@@ -115,9 +115,37 @@ def test_sums_and_products_go_into_buffers():
     assert "np.add.reduce(a, 0, None, t" in source.text()
 
 
-def test_arrays_in_another_order_are_numpys():
-    x = np.ones((4, 6))[:, ::2]
-    assert source_of(lambda x: np.exp(np.moveaxis(x[None], 0, 1) + x[:, None]), x)
+@pytest.mark.parametrize("axes", [(1, 2, 0), (0, 2, 1), (2, 0, 1), (1, 0, 2)])
+def test_results_keep_the_order_of_the_axes(axes):
+    def fun(x):
+        y = np.exp(np.sin(x.transpose(axes)) * 2)
+        return y + 1, np.sum(y, axis=0), np.sum(y), np.where(y > 1, y, 0)
+
+    x = RNG.normal(size=(20, 30, 40))
+    compiled = fg.jit(fun)
+    for got, want in zip(compiled(x), fun(x), strict=True):
+        np.testing.assert_array_equal(got, want)
+    assert compiled(x)[0].strides == fun(x)[0].strides
+    namespace = {}
+    exec(compiled.lower(x).as_source(), namespace)
+    for got, want in zip(namespace["fun"](x), fun(x), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("shape", [(1, 5, 4), (5, 1, 4), (5, 4, 1), (1, 1, 4), (0, 3, 2)])
+def test_axes_of_length_one_and_none(shape):
+    def fun(x):
+        y = np.sin(x.transpose(1, 2, 0)) * 2
+        return np.exp(y) + y, np.sum(y * y, axis=1)
+
+    assert_compiled_is_same(fun, RNG.normal(size=shape))
+
+
+def test_arrays_with_gaps_are_numpys():
+    def fun(x):
+        return np.exp(x[:, ::2] * 2) + 1, x[::-1, ::3] - 1
+
+    assert_compiled_is_same(fun, RNG.normal(size=(4, 6)))
 
 
 # Blocks
@@ -229,3 +257,17 @@ def test_blocks_are_source_too(small):
     exec(text, namespace)
     x = RNG.normal(size=101)
     np.testing.assert_array_equal(namespace["chain"](x)[0], chain(x))
+
+
+def test_what_has_to_be_finite_is_checked_on_the_way(small):
+    def slope(x):
+        return fg.grad(lambda x: np.sum(np.where(x > 0, np.sqrt(x) * x, np.sin(x))))(x)
+
+    compiled = fg.jit(slope)
+    x = np.abs(RNG.normal(size=300)) + 0.1
+    text = compiled.lower(x).as_source()
+    assert "_squares += np.vdot(" in text
+    np.testing.assert_array_equal(compiled(x), slope(x))
+    x[7] = 0.0
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(compiled(x), slope(x))

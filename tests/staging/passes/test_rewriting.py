@@ -153,6 +153,14 @@ def test_a_float_of_an_integer_array_stays():
     assert after(with_identities, lambda x: (x + x) * 1 + 0, np.arange(3)) == ["add"]
 
 
+def test_identities_of_what_identities_gave():
+    def fun(x):
+        x = np.cos(x)
+        return np.sin(np.negative(-(x * 1))) + (x / 1).T.T.reshape(6).reshape(3, 2).T
+
+    assert after(with_identities, fun, X) == ["cos", "sin", "reshape", "transpose", "add"]
+
+
 def test_what_lies_in_memory_in_another_order_stays():
     """A sum of it goes in another order."""
     names = after(with_identities, lambda x: np.sum(x[:, ::2] * 1), np.ones((4, 8)))
@@ -234,3 +242,62 @@ def test_notes_stay_where_they_are():
     for sign in (1.0, -1.0, 1.0):
         x = np.full(3, sign)
         np.testing.assert_array_equal(compiled(x), fun(x))
+
+
+# Lowering
+
+
+def test_relu_is_a_maximum_that_is_written_in_place():
+    compiled = fg.jit(lambda x: fg.nn.functional.relu(np.sin(x)) * 2)
+    text = compiled.lower(X).as_source()
+    assert "np.maximum(a, c0, out=t0)" in text
+    np.testing.assert_array_equal(compiled(X), np.maximum(np.sin(X), 0) * 2)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.complex64, np.int32])
+@pytest.mark.parametrize("options", [{}, {"axis": 0}, {"axis": (0, 1), "keepdims": True}])
+def test_means_are_those_of_numpy(dtype, options):
+    x = np.random.default_rng(0).normal(size=(37, 41)) * 100
+    x = x.astype(dtype)
+    got, want = fg.jit(lambda x: np.mean(x, **options))(x), np.mean(x, **options)
+    assert got.dtype == want.dtype
+    np.testing.assert_array_equal(got, want)
+
+
+def specials(dtype, size):
+    x = np.random.default_rng(1).normal(size=size) * 100
+    x = x.astype(dtype)
+    if np.dtype(dtype).kind == "f":
+        x[:6] = [np.nan, -np.nan, np.inf, -np.inf, -0.0, 0.0]
+    return x
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int64, np.float16])
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda m, x, y: np.where(m, x, y),
+        lambda m, x, y: np.where(m, x, 0),
+        lambda m, x, y: np.where(m, 0, x),
+        lambda m, x, y: np.where(m, x, -0.0),
+        lambda m, x, y: np.where(m, x, 1),
+        lambda m, x, y: np.where(m, x, x),
+        lambda m, x, y: np.where(m, np.where(m, y, 0), x) + np.where(m, x, 0),
+    ],
+)
+def test_where_of_large_arrays_is_the_same_to_the_last_bit(fun, dtype):
+    x, y = specials(dtype, 5000), specials(dtype, 5000)[::-1].copy()
+    for mask in (x > y, np.zeros(5000, bool), np.ones(5000, bool)):
+        got, want = fg.jit(fun)(mask, x, y), fun(mask, x, y)
+        assert got.dtype == want.dtype
+        assert got.tobytes() == want.tobytes()
+
+
+def test_where_of_large_arrays_is_done_by_bits():
+    x = np.ones((50, 100))
+    text = fg.jit(lambda x: np.where(x > 0, x, 0)).lower(x).as_source()
+    assert "np.bitwise_and" in text
+    assert "= np.where" not in text
+    for other in (np.ones((50, 50, 2)), np.ones(50)):
+        text = fg.jit(lambda x, y: np.where(y > 0, x, 0)).lower(other, np.ones(other.shape[-1]))
+        assert "= np.where" in text.as_source()

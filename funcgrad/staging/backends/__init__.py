@@ -1,0 +1,1 @@
+"""Backends: what turns a program into something that runs."""
