@@ -93,13 +93,16 @@ def lstm_steps_vjp(primals, out):
     z, h, c, weight = primals
     outputs, cells, gates = out
     steps, size = shape_of(z)[0], shape_of(h)[-1]
-    last: list = [None, None]  # what was pulled back last, and what came of it
+    # What was pulled back last, and what came of it: as one value, since threads may share it.
+    last = [(None, None)]
 
     def pulled(out_bar):
         """Return the cotangents of all arguments, computed once for each `out_bar`."""
-        if last[0] is not out_bar:
-            last[:] = out_bar, _pulled(*out_bar)
-        return last[1]
+        bar, found = last[0]
+        if bar is not out_bar:
+            found = _pulled(*out_bar)
+            last[0] = out_bar, found
+        return found
 
     def _pulled(outputs_bar, cells_bar, gates_bar):
         if not steps:

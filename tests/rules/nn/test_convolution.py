@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import funcgrad as fg
-from funcgrad.rules.nn import layout, lowering, tiles, winograd
+from funcgrad.rules.nn import layout, lowering, runs, tiles, winograd
 from funcgrad.rules.nn.convolution import conv, conv_input, conv_kernel, in_order
 from funcgrad.rules.nn.scratch import scratch
 
@@ -135,6 +135,15 @@ SQUARE = {
     "mixed": ((32, 32, 14, 15), (48, 32, 3, 3), {**PLAIN, "padding": ((1, 1), (2, 0))}),
     "two groups": ((48, 64, 12, 11), (64, 32, 3, 3), {**PLAIN, "groups": 2}),
 }
+# Along one axis, in many images: odd and even numbers of rows, a window as wide as the images,
+# sides of several places, more images than one piece has.
+RUNS = {
+    "even": ((96, 16, 10, 9), (32, 16, 3, 3), PLAIN),
+    "odd": ((96, 16, 9, 8), (32, 16, 3, 3), {**PLAIN, "padding": ((1, 1), (1, 1))}),
+    "wide windows": ((128, 32, 6, 5), (16, 32, 3, 5), {**PLAIN, "padding": ((2, 0), (1, 4))}),
+    "narrow": ((96, 16, 8, 2), (32, 16, 3, 3), {**PLAIN, "padding": ((1, 2), (2, 2))}),
+    "parts": ((700, 32, 6, 4), (32, 32, 3, 2), {**PLAIN, "padding": ((0, 1), (1, 0))}),
+}
 
 
 def fast_arrays(images, weights, params):
@@ -144,9 +153,12 @@ def fast_arrays(images, weights, params):
     return [x, w, y], params
 
 
-@pytest.fixture(params=FAST | SQUARE)
+ALL = [*FAST.values(), *SQUARE.values(), *RUNS.values()]
+
+
+@pytest.fixture(params=ALL, ids=[*FAST, *SQUARE, *(f"runs {name}" for name in RUNS)])
 def fast_case(request):
-    return fast_arrays(*(FAST | SQUARE)[request.param])
+    return fast_arrays(*request.param)
 
 
 @pytest.fixture(params=FAST)
@@ -157,6 +169,11 @@ def row_case(request):
 @pytest.fixture(params=SQUARE)
 def square_case(request):
     return fast_arrays(*SQUARE[request.param])
+
+
+@pytest.fixture(params=RUNS)
+def run_case(request):
+    return fast_arrays(*RUNS[request.param])
 
 
 @pytest.mark.parametrize("elements", [1 << 14, 1 << 30])
@@ -190,8 +207,60 @@ def test_products_along_both_axes_are_as_exact_as_a_sum(monkeypatch, square_case
     assert all(used)
 
 
+# Pieces of one row of tiles and some images; as they are; everything in one piece.
+@pytest.mark.parametrize(
+    ("elements", "product"), [(1, 1 << 17), (1 << 21, 1 << 19), (1 << 30, 1 << 19)]
+)
+def test_products_of_runs_are_as_exact_as_a_sum(monkeypatch, run_case, elements, product):
+    arrays, params = run_case
+    monkeypatch.setattr(runs, "_PIECE", elements)
+    monkeypatch.setattr(runs, "_PRODUCT", product)
+    wide = three(*(a.astype(np.float64) for a in arrays), params)
+    used = []
+    decide = runs.is_worth_it
+    monkeypatch.setattr(runs, "is_worth_it", lambda *a: used.append(decide(*a)) or used[-1])
+    for got, expected in zip(three(*arrays, params), wide, strict=True):
+        assert got.dtype == np.float32
+        assert_allclose(got, expected, rtol=0, atol=2e-6 * np.max(np.abs(expected)))
+    assert used == [True] * 3
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"dtype": np.dtype(np.float64)},
+        {"batch": 8},
+        {"shape": (2, 32, 32, 3, 3)},
+        {"shape": (1, 32, 32, 5, 3)},
+        {"stride": (1, 2)},
+        {"padding": ((0, 0), (0, 3))},
+        {"dilation": (2, 1)},
+    ],
+)
+def test_products_of_runs_are_for_float32_and_many_neighbours(other):
+    asked = {
+        "dtype": np.dtype(np.float32),
+        "batch": 64,
+        "shape": (1, 32, 32, 3, 3),
+        "size": (16, 16),
+        "stride": (1, 1),
+        "padding": ((0, 0), (1, 1)),
+        "dilation": (1, 1),
+    }
+    assert runs.is_worth_it(**asked)
+    assert not runs.is_worth_it(**(asked | other))
+
+
 def test_second_derivatives_along_both_axes_agree_with_differences(square_case):
-    (x, w, _), params = square_case
+    second_derivatives_agree_with_differences(square_case)
+
+
+def test_second_derivatives_of_runs_agree_with_differences(run_case):
+    second_derivatives_agree_with_differences(run_case)
+
+
+def second_derivatives_agree_with_differences(case):
+    (x, w, _), params = case
 
     def loss(x, w):
         return np.sum(conv(x, w, **params) ** 2)
@@ -211,7 +280,7 @@ def test_second_derivatives_along_both_axes_agree_with_differences(square_case):
 
 def test_infinities_and_nan_stay_where_they_belong(fast_case):
     (x, w, y), params = fast_case
-    x[0, 0, 4, 4], x[1, 0, 5, 5] = np.inf, np.nan
+    x[0, 0, 4, 1], x[1, 0, 5, 0] = np.inf, np.nan
     y[0, 0, 2, 2], y[1, 0, 3, 3] = np.inf, np.nan
     with np.errstate(invalid="ignore"):
         wide = three(*(a.astype(np.float64) for a in (x, w, y)), params)
