@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.staging.backends.numpy import Source, emit
-from funcgrad.staging.passes.pipeline import optimised
+from funcgrad.staging.passes.pipeline import optimised, stages
 from funcgrad.staging.program import Program
 from funcgrad.staging.strict import StrictTrace
 from funcgrad.staging.structures import builder
@@ -81,7 +81,7 @@ class Executable:
 
     def __init__(self, program: Program, trace: StrictTrace):
         self.recorded = program
-        self._layouts = trace.layouts
+        self._layouts = dict(trace.layouts)  # passes add to it
         self.program = optimised(program, self._layouts)
         self._aliases = trace.aliases
         source = emit(self.program, self._layouts, self._aliases)
@@ -104,6 +104,10 @@ class Executable:
     def source(self, *, comments: bool = True) -> Source:
         """Return the source, with the user's lines as comments."""
         return emit(self.program, self._layouts, self._aliases, comments=comments)
+
+    def stages(self) -> list[tuple[str, Program]]:
+        """Return the name of each pass, and the program after it."""
+        return list(stages(self.recorded, dict(self._layouts)))
 
     def run(self, values: Sequence[Any]) -> Any:
         """Return the outputs for these values of the variables."""

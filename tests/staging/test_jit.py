@@ -266,6 +266,11 @@ def test_constants_are_those_of_the_first_call():
     np.testing.assert_array_equal(compiled(2.0), [0.0, 2.0, 4.0])
 
 
+def test_numbers_too_large_for_a_dtype_are_infinite_without_a_warning():
+    compiled = jit(lambda x: x * 1e10)
+    assert np.all(np.isinf(compiled(np.ones(3, np.float16))))
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.int32, np.bool])
 def test_dtypes_are_those_of_the_function(dtype):
     def fun(x):
@@ -619,6 +624,19 @@ def test_as_text_is_the_program_that_runs():
     lowered = jit(lambda x: (np.sin(x), np.cos(x))[0]).lower(np.ones(3))
     assert "cos" not in lowered.as_text()
     assert "cos(x)" in lowered.as_text(optimized=False)
+
+
+def test_stages_show_what_each_pass_does():
+    stages = jit(lambda x: (np.sin(x) * 1 + np.sin(x), np.cos(x))[0]).lower(np.ones(3)).stages()
+    assert list(stages) == [
+        "recorded",
+        "2 dead code",
+        "5 identities",
+        "6 common subexpressions",
+    ]
+    assert "cos" in stages["recorded"]
+    assert "multiply" not in stages["5 identities"]
+    assert stages["6 common subexpressions"].count("sin") == 1
 
 
 def run_source(text, *leaves):

@@ -128,7 +128,6 @@ _ALIKE = frozenset(
         "minimum",
         "multiply",
         "not_equal",
-        "power",
         "remainder",
         "subtract",
     }
@@ -172,7 +171,8 @@ def emit(
         Put the lines of the user's beside what they have become.
     """
     emitter = _Emitter(program, layouts, aliases, comments)
-    emitter.write()
+    with np.errstate(all="ignore"):  # a number may be too large for the dtype that it takes
+        emitter.write()
     return emitter.source
 
 
@@ -198,7 +198,7 @@ class _Emitter:
         self.flat: dict[int, str] = {}
         self.ends: tuple[str, ...] = ()
         self.pieces: dict[str, str] = {}
-        # What has to be finite, and the sums of squares by which that is seen.
+        # What has to be finite, and the sums by which that is seen.
         self.checked = {
             var.number for note in program.notes if note.is_of_finite for var in note.vars
         }
@@ -305,8 +305,8 @@ class _Emitter:
         i, j = self.ends
         checked = [var for var in outputs if var.number in self.checked]
         for var in checked:
-            # Its squares are added up while it is in the cache: finite if all of it is.
-            self.sums[var.number] = _free(f"{self._name(var)}_squares", taken)
+            # Its elements are added up while they are in the cache: finite if all of them are.
+            self.sums[var.number] = _free(f"{self._name(var)}_total", taken)
             yield f"    {self.sums[var.number]} = 0.0"
         yield f"    for {i} in range(0, {count}, {block.size}):"
         yield f"        {j} = min({i} + {block.size}, {count})"
@@ -340,7 +340,7 @@ class _Emitter:
         self.names = names
         for var in checked:
             part = parts[var.number]
-            yield f"        {self.sums[var.number]} += np.vdot({part}, {part})"
+            yield f"        {self.sums[var.number]} += np.add.reduce({part}, None)"
 
     def _inputs(self, equation: Equation) -> list[str]:
         """Write the inputs; numbers beside arrays as arrays, which NumPy need not convert."""

@@ -49,7 +49,7 @@ def with_constants_folded(program: Program, layouts: Layouts) -> Program:
         if inputs is not equation.inputs:
             made.replaced.setdefault(-1, Literal(None))  # something has changed
         made.keep(equation, inputs)
-    return made.program_now(constants)
+    return made.program_now(constants) if made.replaced else program
 
 
 def _with_numbers(

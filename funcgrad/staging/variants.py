@@ -1,0 +1,206 @@
+"""The programs for one signature, and how they are made.
+
+A program may have conditions: the branch that `cond` took, derivatives being finite. Where one does
+not hold, another program is made, and the one that holds is run.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from funcgrad import tree
+from funcgrad.core.level import Origin, TracerBase
+from funcgrad.errors import ArgumentError, SpecialisedError, is_ours, user_line
+from funcgrad.staging.backends.numpy import NotFinite, Otherwise
+from funcgrad.staging.compiled import Executable
+from funcgrad.staging.equations import describe_kind
+from funcgrad.staging.record import argument_names, paths_of, record
+from funcgrad.staging.signature import Held, Kinds
+from funcgrad.staging.strict import StrictTrace
+from funcgrad.staging.watching import Watched
+
+if TYPE_CHECKING:
+    from funcgrad.staging.jit import Jitted
+
+__all__ = ["Programs", "compile_call", "name_of", "origin_of", "releasing"]
+
+# Programs that are kept for one signature, which differ in their conditions.
+_VARIANTS = 32
+# After so many runs in a row that were not finite the program for that is taken at once.
+_PATIENCE = 3
+_OTHER_WAY = "the function takes another way for these values"
+
+
+class Programs:
+    """The programs for one signature, the one that was used last coming first."""
+
+    __slots__ = ("_careful", "_misses", "_variants")
+
+    def __init__(self) -> None:
+        self._variants: tuple[Executable, ...] = ()
+        # For derivatives that are not finite.
+        self._careful: tuple[Executable, ...] = ()
+        self._misses = 0
+
+    def run(self, values: Sequence[Any], jitted: Jitted, args: Any, kwargs: Any) -> Any:
+        """Run the program whose conditions hold, and make it if there is none."""
+        if self._misses < _PATIENCE:
+            for variant in self._variants:
+                try:
+                    out = variant.run(values)
+                except Otherwise:
+                    continue
+                except NotFinite:
+                    self._misses += 1
+                    return self._run_careful(values, jitted, args, kwargs)
+                self._misses = 0
+                if variant is not self._variants[0]:
+                    self._variants = _first(variant, self._variants)
+                return out
+            why = _OTHER_WAY if self._variants else ""
+            made = compile_call(jitted, args, kwargs, careful=False, why=why)
+            if made is None:
+                return jitted.fun(*args, **kwargs)
+            self._variants = _first(made, self._variants)
+            try:
+                return _run(made, values, jitted)
+            except NotFinite:
+                self._misses += 1
+        return self._run_careful(values, jitted, args, kwargs)
+
+    def _run_careful(self, values: Sequence[Any], jitted: Jitted, args: Any, kwargs: Any) -> Any:
+        for variant in self._careful:
+            try:
+                out = variant.run(values)
+            except Otherwise:
+                continue
+            if variant is not self._careful[0]:
+                self._careful = _first(variant, self._careful)
+            return out
+        why = _OTHER_WAY if self._careful else "a derivative is not finite"
+        made = compile_call(jitted, args, kwargs, careful=True, why=why)
+        if made is None:
+            return jitted.fun(*args, **kwargs)
+        self._careful = _first(made, self._careful)
+        return _run(made, values, jitted)
+
+    def first(self, jitted: Jitted, args: Any, kwargs: Any) -> Executable:
+        """Return a program, to read; make it if there is none."""
+        if not self._variants:
+            made = compile_call(jitted, args, kwargs, careful=False)
+            if made is None:
+                raise ArgumentError(
+                    f"{name_of(jitted.fun)} closes over a value that a transform watches",
+                    where=user_line(),
+                    fix="make it an argument, or call lower outside of the transform",
+                )
+            self._variants = (made,)
+        return self._variants[0]
+
+
+def _run(made: Executable, values: Sequence[Any], jitted: Jitted) -> Any:
+    """Run a program on the values that it was recorded with."""
+    try:
+        return made.run(values)
+    except Otherwise:
+        name = name_of(jitted.fun)
+        raise SpecialisedError(
+            f"{name} went one way when jit recorded it, and goes another for the same arguments",
+            where=user_line(),
+            fix="compile a function that depends on its arguments alone: give it a random key, or "
+            "what else it looks at, as an argument",
+        ) from None
+
+
+def _first(made: Executable, before: tuple[Executable, ...]) -> tuple[Executable, ...]:
+    """Put a program first, and drop the one that was not used for longest if there are many."""
+    return (made, *[other for other in before if other is not made][: _VARIANTS - 1])
+
+
+def compile_call(
+    jitted: Jitted, args: Any, kwargs: Any, *, careful: bool, why: str = ""
+) -> Executable | None:
+    """Record and compile a call; None if the function closes over what a transform watches."""
+    fun = jitted.fun
+    if jitted.static:
+        args, kwargs = jitted.static.hold(
+            args, kwargs, lambda: argument_names(fun, len(args), kwargs)
+        )
+        fun = releasing(fun)
+    _note_reason(jitted, args, kwargs, why)
+    origin = origin_of(jitted.fun)
+    watched = jitted.watched or Watched(jitted.fun)
+
+    def paths() -> list[str]:
+        names = argument_names(jitted.fun, len(args), kwargs)
+        leaves = tree.leaves((args, kwargs))
+        kinds = Kinds(leaves, list)
+        found = paths_of((args, kwargs), names)
+        return [found[i] for i in kinds.variable]
+
+    trace = StrictTrace(origin, paths, careful=careful)
+    with np.errstate(all="ignore"):  # as when it runs
+        program = record(fun, args, kwargs, origin, trace, integers=True)
+    if any(isinstance(constant.value, TracerBase) for constant in program.constants):
+        return None
+    jitted.watched = watched
+    return Executable(program, trace)
+
+
+def _note_reason(jitted: Jitted, args: Any, kwargs: Any, why: str) -> None:
+    """Note why a call is compiled: `why`, or what is new about its arguments."""
+    leaves = tree.leaves((args, kwargs))
+    paths = paths_of((args, kwargs), argument_names(jitted.fun, len(args), kwargs))
+    now = {path: _kind_text(leaf) for path, leaf in zip(paths, leaves, strict=True)}
+    before, jitted.seen = jitted.seen, now
+    if before is None:
+        if not jitted.reason.endswith("has changed"):
+            jitted.reason = "it was called for the first time"
+        return
+    if why:
+        jitted.reason = why
+        return
+    parts = [
+        f"{path} was {before[path]}, and is {kind}"
+        for path, kind in now.items()
+        if path in before and before[path] != kind
+    ]
+    parts += [f"{path} is new" for path in now if path not in before]
+    parts += [f"there is no {path}" for path in before if path not in now]
+    jitted.reason = "; ".join(parts[:5]) or "the structure of the arguments is another"
+
+
+def _kind_text(leaf: Any) -> str:
+    if type(leaf) is Held:
+        return f"{leaf!r}, which is static"
+    return describe_kind(leaf)
+
+
+def origin_of(fun: Callable[..., Any]) -> Origin:
+    """Note the line of the call, wherever in here it has come to be recorded."""
+    frame: Any = sys._getframe(1)
+    while frame.f_back is not None and is_ours(frame.f_code.co_filename):
+        frame = frame.f_back
+    return Origin("jit", fun, frame.f_code, frame.f_lasti)
+
+
+def releasing(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that takes static arguments in their leaves."""
+
+    @functools.wraps(fun)
+    def released(*args: Any, **kwargs: Any) -> Any:
+        args = tuple([arg.value if type(arg) is Held else arg for arg in args])
+        kwargs = {k: v.value if type(v) is Held else v for k, v in kwargs.items()}
+        return fun(*args, **kwargs)
+
+    return released
+
+
+def name_of(fun: Any) -> str:
+    """Return what to call a function in messages."""
+    return str(getattr(fun, "__name__", type(fun).__name__))
