@@ -247,8 +247,7 @@ def _rows(pullback: Any, values: tuple[Any, ...], out: Any, chunk_size: int | No
     outs, outs_at, out_tree = _differentiable(out)
 
     def pull(bars: list[Any]) -> list[Any]:
-        bar = tree.unflatten(out_tree, _filled(bars, outs_at, len(outs)))
-        pulled = in_tree.flatten_up_to(pullback(bar))
+        pulled = pullback.of_leaves(_filled(bars, outs_at, len(outs)))
         return [pulled[i] for i in ins_at]
 
     stacks = _mapped(pull, [outs[i] for i in outs_at], chunk_size)

@@ -466,7 +466,7 @@ def record(
     has_aux: bool = False,
     holomorphic: bool = False,
     outlives: bool = True,
-) -> tuple[Any, Callable[[Any], tuple[Any, ...]], Any]:
+) -> tuple[Any, Pullback, Any]:
     """Do the work of `vjp` for the transform that `origin` names; `names` are its arguments'.
 
     If the pullback does not outlive that transform, nothing is copied that a caller might change.
@@ -505,21 +505,47 @@ def record(
         values.append(value)
     out = tree.unflatten(out_treedef, values)
 
-    def pullback(out_bar: Any) -> tuple[Any, ...]:
+    pullback = Pullback(
+        tape, count, numbers, positions, leaves, treedef, (out, out_treedef, values)
+    )
+    return out, pullback, aux
+
+
+class Pullback:
+    """The transpose of the derivative at a point: what `vjp` returns beside the value."""
+
+    __slots__ = ("_count", "_leaves", "_numbers", "_out", "_positions", "_tape", "_treedef")
+
+    def __init__(
+        self,
+        tape: list[Any],
+        count: int,
+        numbers: list[int],
+        positions: Sequence[int],
+        leaves: list[Any],
+        treedef: Any,
+        out: tuple[Any, Any, list[Any]],
+    ):
+        self._tape, self._count, self._numbers = tape, count, numbers
+        self._positions, self._leaves, self._treedef = positions, leaves, treedef
+        self._out = out  # with its structure and its leaves
+
+    def __call__(self, out_bar: Any) -> tuple[Any, ...]:
         """Pull a cotangent of the output back to the primals."""
-        bars: list[Any] = [None] * count
+        pulled = self.of_leaves(check_like(out_bar, *self._out, "cotangent"))
+        cotangents: tuple[Any, ...] = tree.unflatten(self._treedef, pulled)
+        return cotangents
+
+    def of_leaves(self, out_bars: Sequence[Any]) -> list[Any]:
+        """Pull back cotangents that are known to fit, leaf by leaf; return them like that."""
+        bars: list[Any] = [None] * self._count
         seen = set()
-        for number, bar in zip(
-            numbers, check_like(out_bar, out, out_treedef, values, "cotangent"), strict=True
-        ):
+        for number, bar in zip(self._numbers, out_bars, strict=True):
             if bar is not None and number >= 0:
                 seen.add(id(bar))
                 bars[number] = bar if bars[number] is None else bars[number] + bar
-        pulled = backward(tape, bars, len(positions), consume=False)
-        result: list[Any] = [None] * len(leaves)
-        for position, bar in zip(positions, pulled, strict=True):
-            result[position] = like(bar, leaves[position], seen)
-        cotangents: tuple[Any, ...] = tree.unflatten(treedef, result)
-        return cotangents
-
-    return out, pullback, aux
+        pulled = backward(self._tape, bars, len(self._positions), consume=False)
+        result: list[Any] = [None] * len(self._leaves)
+        for position, bar in zip(self._positions, pulled, strict=True):
+            result[position] = like(bar, self._leaves[position], seen)
+        return result
