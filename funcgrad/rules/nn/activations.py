@@ -64,6 +64,29 @@ def one_number(args, params):
     return (as_real(x, floating=False),), params
 
 
+def _slope(made):
+    """Make a decorator of the derivative of `made`, a function of each element, by `x` alone."""
+
+    def enter(slope):
+        @made.def_jvp
+        def slope_jvp(primals, tangents, out):
+            return tangents[0] * slope(primals[0])
+
+        @made.def_vjp
+        def slope_vjp(primals, out):
+            (x,) = primals
+
+            def slope_pullback(out_bar):
+                return out_bar * slope(x)
+
+            return slope_pullback
+
+        broadcasting(made)
+        return slope
+
+    return enter
+
+
 # Rectified and logistic functions
 
 
@@ -144,24 +167,9 @@ def softplus(x):
     return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
 
 
-@softplus.def_jvp
-def softplus_jvp(primals, tangents, out):
-    (x,) = primals
-    (x_dot,) = tangents
-    return x_dot * sigmoid.bind(x)
-
-
-@softplus.def_vjp
-def softplus_vjp(primals, out):
-    (x,) = primals
-
-    def softplus_pullback(out_bar):
-        return out_bar * sigmoid.bind(x)
-
-    return softplus_pullback
-
-
-broadcasting(softplus)
+@_slope(softplus)
+def _softplus_slope(x):
+    return sigmoid.bind(x)
 
 
 @softplus.def_samples
@@ -181,29 +189,10 @@ def normal_cdf(x):
     return np.where(np.less(x, 0), upper, 1 - upper).astype(getattr(x, "dtype", np.float64))[()]
 
 
-def _density(x: Any) -> Any:
+@_slope(normal_cdf)
+def _density(x):
     """The normal density."""
     return np.exp(np.square(x) * -0.5) * (1 / math.sqrt(2 * math.pi))
-
-
-@normal_cdf.def_jvp
-def normal_cdf_jvp(primals, tangents, out):
-    (x,) = primals
-    (x_dot,) = tangents
-    return x_dot * _density(x)
-
-
-@normal_cdf.def_vjp
-def normal_cdf_vjp(primals, out):
-    (x,) = primals
-
-    def normal_cdf_pullback(out_bar):
-        return out_bar * _density(x)
-
-    return normal_cdf_pullback
-
-
-broadcasting(normal_cdf)
 
 
 @normal_cdf.def_samples
@@ -228,33 +217,14 @@ def gelu_tanh(x):
     return x * sigmoid.forward(y * (_GELU_SLOPE + _GELU_CUBE * np.square(y)))
 
 
-def _gelu_slope(x: Any) -> Any:
+@_slope(gelu_tanh)
+def _gelu_slope(x):
     y = np.clip(x, -_GELU_FAR, _GELU_FAR)
     square = np.square(y)
     inner = y * (_GELU_SLOPE + _GELU_CUBE * square)
     inner_slope = _GELU_SLOPE + 3 * _GELU_CUBE * square
     share = sigmoid.bind(inner)
     return share + x * share * sigmoid.bind(-inner) * inner_slope
-
-
-@gelu_tanh.def_jvp
-def gelu_tanh_jvp(primals, tangents, out):
-    (x,) = primals
-    (x_dot,) = tangents
-    return x_dot * _gelu_slope(x)
-
-
-@gelu_tanh.def_vjp
-def gelu_tanh_vjp(primals, out):
-    (x,) = primals
-
-    def gelu_tanh_pullback(out_bar):
-        return out_bar * _gelu_slope(x)
-
-    return gelu_tanh_pullback
-
-
-broadcasting(gelu_tanh)
 
 
 @gelu_tanh.def_samples

@@ -48,13 +48,18 @@ def standardize_vjp(primals, out, *, axis, eps):
             along_normal = np.mean(normal * normal_bar, axis=axis, keepdims=True)
             x_bar = normal_bar - np.mean(normal_bar, axis=axis, keepdims=True)
             x_bar = (x_bar - normal * along_normal) * inverse
-        if inverse_bar is not None:
-            count = normal.size / max(inverse.size, 1)
-            part = normal * (-np.square(inverse) * inverse_bar / max(count, 1))
-            x_bar = part if x_bar is None else x_bar + part
-        return x_bar
+        return _with_inverse(x_bar, normal, inverse, inverse_bar)
 
     return standardize_pullback
+
+
+def _with_inverse(x_bar, normal, inverse, inverse_bar):
+    """Add what comes back through the root that was divided by."""
+    if inverse_bar is None:
+        return x_bar
+    count = normal.size / max(inverse.size, 1)
+    part = normal * (-np.square(inverse) * inverse_bar / max(count, 1))
+    return part if x_bar is None else x_bar + part
 
 
 along(standardize)
@@ -97,11 +102,7 @@ def root_mean_square_vjp(primals, out, *, axis, eps):
         if normal_bar is not None:
             along_normal = np.mean(normal * normal_bar, axis=axis, keepdims=True)
             x_bar = (normal_bar - normal * along_normal) * inverse
-        if inverse_bar is not None:
-            count = normal.size / max(inverse.size, 1)
-            part = normal * (-np.square(inverse) * inverse_bar / max(count, 1))
-            x_bar = part if x_bar is None else x_bar + part
-        return x_bar
+        return _with_inverse(x_bar, normal, inverse, inverse_bar)
 
     return root_mean_square_pullback
 
