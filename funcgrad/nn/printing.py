@@ -12,7 +12,7 @@ import funcgrad as fg
 
 __all__ = ["count_parameters", "show"]
 
-_WIDTH = 88
+_WIDTH = 100
 
 
 def count_parameters(tree: Any) -> int:
