@@ -229,17 +229,17 @@ logaddexp = elementwise(np.logaddexp)
 
 @logaddexp.def_partial(0)
 def logaddexp_partial_x(t, x, y):
-    return t * _share.bind(_gap(y, x))
+    return t * _share.bind(_gap(x, y))
 
 
 @logaddexp.def_partial(1)
 def logaddexp_partial_y(t, x, y):
-    return t * _share.bind(_gap(x, y))
+    return t * _share.bind(_gap(y, x))
 
 
 def _one_share(gap):
-    """Return 1 / (1 + exp(gap))."""
-    return 1 / (1 + np.exp(gap))
+    """Return 1 / (1 + exp(-gap)), by which the term that is larger by `gap` counts."""
+    return 1 / (1 + np.exp(-gap))
 
 
 _share = Primitive(_one_share, name="share")
@@ -248,14 +248,14 @@ broadcasting(_share)
 
 @_share.def_jvp
 def share_jvp(primals, tangents, out):
-    """Compute ``-out * (1 - out)``, where 1 - out would lose its digits in the tail."""
-    return tangents[0] * (-out * _share.bind(-primals[0]))
+    """Compute ``out * (1 - out)``, where 1 - out would lose its digits in the tail."""
+    return tangents[0] * (out * _share.bind(-primals[0]))
 
 
 @_share.def_vjp
 def share_vjp(primals, out):
     """Keep the slope alone."""
-    slope = -out * _share.bind(-primals[0])
+    slope = out * _share.bind(-primals[0])
 
     def share_pullback(out_bar):
         return out_bar * slope

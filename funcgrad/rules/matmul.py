@@ -212,7 +212,8 @@ def matmul_pullbacks(x1, x2):
             return np.expand_dims(out_bar, -1) * x2
 
         def matmul_pullback2(out_bar):
-            return np.matmul(np.ravel(out_bar), rows(x1))
+            # Of one matrix there is nothing to lay in a row, and nothing to record for it.
+            return np.matmul(solid(out_bar) if n1 == 2 else np.ravel(out_bar), rows(x1))
 
     elif n1 == 1:
 
