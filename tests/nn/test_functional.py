@@ -424,7 +424,7 @@ def test_gradient_keeps_one_array_of_the_size_of_the_logits():
     _, pullback = fg.vjp(
         lambda z: np.sum(F.softmax_cross_entropy_with_integer_labels(z, np.zeros(3, int))), z
     )
-    seen, stack = set(), [pullback]
+    seen, stack = set(), [pullback._tape]
     while stack:
         item = stack.pop()
         if id(item) in seen:
