@@ -128,10 +128,8 @@ def gumbel_softmax(
     soft = fg.nn.functional.softmax((logits + noise) / temperature, axis)
     if not hard:
         return soft
-    index = np.expand_dims(np.argmax(soft, axis=axis), axis)
-    count = np.shape(soft)[axis]
-    places = np.reshape(np.arange(count), (-1,) + (1,) * (soft.ndim - 1 - axis % soft.ndim))
-    chosen = np.equal(places, index).astype(soft.dtype)
+    best, count = np.argmax(soft, axis=axis), np.shape(soft)[axis]
+    chosen = fg.nn.functional.one_hot(best, count, dtype=soft.dtype, axis=axis)
     return chosen + (soft - fg.stop_gradient(soft))
 
 

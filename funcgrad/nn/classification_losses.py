@@ -172,7 +172,8 @@ def multiclass_hinge_loss(scores: Any, labels: Any, *, reduction: str = "none") 
     >>> multiclass_hinge_loss(np.array([[1.0, 3.0, 2.5]]), np.array([1]))
     array([0.5])
     """
-    scores, labels, one_hot = _scored(scores, labels)
+    scores, labels = _scored(scores, labels)
+    one_hot = fg.nn.functional.one_hot(labels, scores.shape[-1], dtype=scores.dtype)
     return reduced(np.max(scores + 1 - one_hot, axis=-1) - _true_score(scores, labels), reduction)
 
 
@@ -212,7 +213,7 @@ def multiclass_perceptron_loss(scores: Any, labels: Any, *, reduction: str = "no
     >>> multiclass_perceptron_loss(np.array([[1.0, 3.0, 2.5]]), np.array([2]))
     array([0.5])
     """
-    scores, labels, _ = _scored(scores, labels)
+    scores, labels = _scored(scores, labels)
     return reduced(np.max(scores, axis=-1) - _true_score(scores, labels), reduction)
 
 
@@ -252,7 +253,7 @@ def multiclass_sparsemax_loss(scores: Any, labels: Any, *, reduction: str = "non
     >>> multiclass_sparsemax_loss(np.array([[0.0, 1.0, 0.5]]), np.array([1]))
     array([0.0625])
     """
-    scores, labels, _ = _scored(scores, labels)
+    scores, labels = _scored(scores, labels)
     probs = sparsemax(scores)
     relative = scores - np.expand_dims(_true_score(scores, labels), -1)
     losses = np.sum(probs * relative, axis=-1) + 0.5 * (1 - np.sum(np.square(probs), axis=-1))
@@ -435,12 +436,11 @@ def sparsemax(x: Any) -> Any:
     return np.where(inside, x - threshold, 0)
 
 
-def _scored(scores: Any, labels: Any) -> tuple[Any, Any, Any]:
-    """Return scores and labels that fit, and the labels one-hot."""
+def _scored(scores: Any, labels: Any) -> tuple[Any, Any]:
+    """Return scores and labels that fit."""
     scores, labels = activations.as_real(scores), entropies.as_labels(labels)
     entropies.check_labels(labels, scores, -1)
-    one_hot = np.equal(np.expand_dims(labels, -1), np.arange(scores.shape[-1]))
-    return scores, labels, one_hot.astype(scores.dtype)
+    return scores, labels
 
 
 def _true_score(scores: Any, labels: Any) -> Any:

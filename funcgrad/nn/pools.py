@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -30,6 +30,8 @@ __all__ = [
 
 F = fg.nn.functional
 Sizes = int | Sequence[int]
+_MAX = (F.max_pool1d, F.max_pool2d, F.max_pool3d)
+_AVG = (F.avg_pool1d, F.avg_pool2d, F.avg_pool3d)
 
 
 class Pool(Module):
@@ -87,7 +89,35 @@ def pooled(
     return np.reshape(out, (*lead, *out.shape[1:]))
 
 
-class MaxPool1d(Module):
+class _MaxPool(Module):
+    """What the three have in common: all but the number of their axes."""
+
+    kernel_size: Sizes = fg.static()
+    stride: Sizes | None = fg.static(default=None)
+    padding: Any = fg.static(default=0)
+    dilation: Sizes = fg.static(default=1)
+    ceil_mode: bool = fg.static(default=False)
+
+    dims: ClassVar[int]
+
+    def __call__(self, x: Any, *, key: fg.random.Key | None = None) -> Any:
+        """Pool `x`, of shape (..., channels, *spatial)."""
+        return pooled(
+            self,
+            _MAX[self.dims - 1],
+            x,
+            self.dims,
+            {
+                "kernel_size": self.kernel_size,
+                "stride": self.stride,
+                "padding": self.padding,
+                "dilation": self.dilation,
+                "ceil_mode": self.ceil_mode,
+            },
+        )
+
+
+class MaxPool1d(_MaxPool):
     """The largest element of each window, over one axis.
 
     Parameters
@@ -116,30 +146,10 @@ class MaxPool1d(Module):
     (10, 3, 3)
     """
 
-    kernel_size: Sizes = fg.static()
-    stride: Sizes | None = fg.static(default=None)
-    padding: Any = fg.static(default=0)
-    dilation: Sizes = fg.static(default=1)
-    ceil_mode: bool = fg.static(default=False)
-
-    def __call__(self, x: Any, *, key: fg.random.Key | None = None) -> Any:
-        """Pool `x`, of shape (..., channels, *spatial)."""
-        return pooled(
-            self,
-            F.max_pool1d,
-            x,
-            1,
-            {
-                "kernel_size": self.kernel_size,
-                "stride": self.stride,
-                "padding": self.padding,
-                "dilation": self.dilation,
-                "ceil_mode": self.ceil_mode,
-            },
-        )
+    dims: ClassVar[int] = 1
 
 
-class MaxPool2d(Module):
+class MaxPool2d(_MaxPool):
     """The largest element of each window, over images.
 
     Parameters
@@ -168,30 +178,10 @@ class MaxPool2d(Module):
     (10, 3, 3, 3)
     """
 
-    kernel_size: Sizes = fg.static()
-    stride: Sizes | None = fg.static(default=None)
-    padding: Any = fg.static(default=0)
-    dilation: Sizes = fg.static(default=1)
-    ceil_mode: bool = fg.static(default=False)
-
-    def __call__(self, x: Any, *, key: fg.random.Key | None = None) -> Any:
-        """Pool `x`, of shape (..., channels, *spatial)."""
-        return pooled(
-            self,
-            F.max_pool2d,
-            x,
-            2,
-            {
-                "kernel_size": self.kernel_size,
-                "stride": self.stride,
-                "padding": self.padding,
-                "dilation": self.dilation,
-                "ceil_mode": self.ceil_mode,
-            },
-        )
+    dims: ClassVar[int] = 2
 
 
-class MaxPool3d(Module):
+class MaxPool3d(_MaxPool):
     """The largest element of each window, over volumes.
 
     Parameters
@@ -220,30 +210,38 @@ class MaxPool3d(Module):
     (10, 3, 3, 3, 3)
     """
 
+    dims: ClassVar[int] = 3
+
+
+class _AvgPool(Module):
+    """What the three have in common: all but the number of their axes."""
+
     kernel_size: Sizes = fg.static()
     stride: Sizes | None = fg.static(default=None)
     padding: Any = fg.static(default=0)
-    dilation: Sizes = fg.static(default=1)
     ceil_mode: bool = fg.static(default=False)
+    count_include_pad: bool = fg.static(default=True)
+
+    dims: ClassVar[int]
 
     def __call__(self, x: Any, *, key: fg.random.Key | None = None) -> Any:
         """Pool `x`, of shape (..., channels, *spatial)."""
         return pooled(
             self,
-            F.max_pool3d,
+            _AVG[self.dims - 1],
             x,
-            3,
+            self.dims,
             {
                 "kernel_size": self.kernel_size,
                 "stride": self.stride,
                 "padding": self.padding,
-                "dilation": self.dilation,
                 "ceil_mode": self.ceil_mode,
+                "count_include_pad": self.count_include_pad,
             },
         )
 
 
-class AvgPool1d(Module):
+class AvgPool1d(_AvgPool):
     """The mean of each window, over one axis.
 
     Parameters
@@ -272,30 +270,10 @@ class AvgPool1d(Module):
     (10, 3, 3)
     """
 
-    kernel_size: Sizes = fg.static()
-    stride: Sizes | None = fg.static(default=None)
-    padding: Any = fg.static(default=0)
-    ceil_mode: bool = fg.static(default=False)
-    count_include_pad: bool = fg.static(default=True)
-
-    def __call__(self, x: Any, *, key: fg.random.Key | None = None) -> Any:
-        """Pool `x`, of shape (..., channels, *spatial)."""
-        return pooled(
-            self,
-            F.avg_pool1d,
-            x,
-            1,
-            {
-                "kernel_size": self.kernel_size,
-                "stride": self.stride,
-                "padding": self.padding,
-                "ceil_mode": self.ceil_mode,
-                "count_include_pad": self.count_include_pad,
-            },
-        )
+    dims: ClassVar[int] = 1
 
 
-class AvgPool2d(Module):
+class AvgPool2d(_AvgPool):
     """The mean of each window, over images.
 
     Parameters
@@ -324,30 +302,10 @@ class AvgPool2d(Module):
     (10, 3, 3, 3)
     """
 
-    kernel_size: Sizes = fg.static()
-    stride: Sizes | None = fg.static(default=None)
-    padding: Any = fg.static(default=0)
-    ceil_mode: bool = fg.static(default=False)
-    count_include_pad: bool = fg.static(default=True)
-
-    def __call__(self, x: Any, *, key: fg.random.Key | None = None) -> Any:
-        """Pool `x`, of shape (..., channels, *spatial)."""
-        return pooled(
-            self,
-            F.avg_pool2d,
-            x,
-            2,
-            {
-                "kernel_size": self.kernel_size,
-                "stride": self.stride,
-                "padding": self.padding,
-                "ceil_mode": self.ceil_mode,
-                "count_include_pad": self.count_include_pad,
-            },
-        )
+    dims: ClassVar[int] = 2
 
 
-class AvgPool3d(Module):
+class AvgPool3d(_AvgPool):
     """The mean of each window, over volumes.
 
     Parameters
@@ -376,24 +334,4 @@ class AvgPool3d(Module):
     (10, 3, 3, 3, 3)
     """
 
-    kernel_size: Sizes = fg.static()
-    stride: Sizes | None = fg.static(default=None)
-    padding: Any = fg.static(default=0)
-    ceil_mode: bool = fg.static(default=False)
-    count_include_pad: bool = fg.static(default=True)
-
-    def __call__(self, x: Any, *, key: fg.random.Key | None = None) -> Any:
-        """Pool `x`, of shape (..., channels, *spatial)."""
-        return pooled(
-            self,
-            F.avg_pool3d,
-            x,
-            3,
-            {
-                "kernel_size": self.kernel_size,
-                "stride": self.stride,
-                "padding": self.padding,
-                "ceil_mode": self.ceil_mode,
-                "count_include_pad": self.count_include_pad,
-            },
-        )
+    dims: ClassVar[int] = 3

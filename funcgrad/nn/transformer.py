@@ -132,26 +132,38 @@ class TransformerEncoderBlock(Module):
 
         def attend(y: Any) -> Any:
             nonlocal cache
-            out = self.attention(
-                y,
-                y,
-                y,
-                mask,
-                is_causal=is_causal,
-                cache=cache,
-                process_heads=_turn(self.rotary, cache),
-                key=keys[0],
-            )
-            if cache is not None:
-                out, cache = out
-            return self.dropout(out, key=keys[1])
-
-        def transform(y: Any) -> Any:
-            return self.dropout(self.outer(self.activation(self.inner(y))), key=keys[2])
+            out, cache = self._attend(y, mask, is_causal, cache, keys[0], keys[1])
+            return out
 
         x = _residual(x, attend, self.attention_norm, self.pre_norm)
-        x = _residual(x, transform, self.mlp_norm, self.pre_norm)
+        x = self._transformed(x, keys[2])
         return x if cache is None else (x, cache)
+
+    def _attend(
+        self, y: Any, mask: Any, is_causal: bool, cache: Any, key: Any, drop_key: Any
+    ) -> tuple[Any, Any]:
+        """Return the attention of a sequence to itself, before it is added, and the cache."""
+        out = self.attention(
+            y,
+            y,
+            y,
+            mask,
+            is_causal=is_causal,
+            cache=cache,
+            process_heads=_turn(self.rotary, cache),
+            key=key,
+        )
+        if cache is not None:
+            out, cache = out
+        return self.dropout(out, key=drop_key), cache
+
+    def _transformed(self, x: Any, key: Any) -> Any:
+        """Add what the network makes of each position."""
+
+        def transform(y: Any) -> Any:
+            return self.dropout(self.outer(self.activation(self.inner(y))), key=key)
+
+        return _residual(x, transform, self.mlp_norm, self.pre_norm)
 
 
 class TransformerDecoderBlock(Module):
@@ -242,28 +254,15 @@ class TransformerDecoderBlock(Module):
         keys = (None,) * 5 if key is None else tuple(fg.random.split(key, 5))
 
         def attend(y: Any) -> Any:
-            out = block.attention(
-                y,
-                y,
-                y,
-                mask,
-                is_causal=is_causal,
-                process_heads=_turn(block.rotary, None),
-                key=keys[0],
-            )
-            return block.dropout(out, key=keys[1])
+            return block._attend(y, mask, is_causal, None, keys[0], keys[1])[0]
 
         def look(y: Any) -> Any:
             out = self.cross(y, memory, memory, memory_mask, key=keys[2])
             return block.dropout(out, key=keys[3])
 
-        def transform(y: Any) -> Any:
-            out = block.outer(block.activation(block.inner(y)))
-            return block.dropout(out, key=keys[4])
-
         x = _residual(x, attend, block.attention_norm, block.pre_norm)
         x = _residual(x, look, self.cross_norm, block.pre_norm)
-        return _residual(x, transform, block.mlp_norm, block.pre_norm)
+        return block._transformed(x, keys[4])
 
 
 class TransformerEncoder(Module):
