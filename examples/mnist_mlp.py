@@ -8,36 +8,22 @@ Prints a progress bar with the loss and the accuracy on held-out digits, saves a
 learning curves and of the digits it misread, and ends with a line `test accuracy: 0.xxxx`.
 """
 
-import argparse
 import itertools
 import os
-import sys
-from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # more gain little on a network this small
 
-try:
-    import numpy as np
-    from matplotlib.figure import Figure
-    from tqdm import tqdm
+import common
+import digits
+import numpy as np
+from matplotlib.figure import Figure
 
-    import funcgrad as fg
-except ModuleNotFoundError as error:
-    sys.exit(f"This example needs {error.name}. To install it: pip install -e '.[examples]'")
+import funcgrad as fg
 
 F = fg.nn.functional
-HERE = Path(__file__).parent
 SIZES = (784, 512, 256, 10)
 KEEP = 0.8  # dropout keeps this share of the hidden units
 SHIFT = 1  # training digits move by up to this many pixels each way
-
-
-def load_digits():
-    """Return flat images, float32 in 0..1, and labels: 8,000 to train on, 2,000 held out."""
-    with np.load(HERE / "data" / "mnist_10k.npz") as data:
-        images = data["images"].reshape(-1, 784).astype(np.float32) / 255
-        labels = data["labels"].astype(np.intp)
-    return (images[:8000], labels[:8000]), (images[8000:], labels[8000:])
 
 
 def init_params(key):
@@ -83,27 +69,31 @@ def train(args, train_set, x_test, y_test):
     init_key, train_key = fg.random.split(fg.random.key(args.seed))
     params, optimizer = init_params(init_key), fg.optim.adam(args.lr)
     state = optimizer.init(params)
-    loss_and_grads = fg.value_and_grad(loss_fn)
+
+    @args.jit
+    def step(params, state, x, y, key):
+        loss, grads = fg.value_and_grad(loss_fn)(params, x, y, key)
+        updates, state = optimizer.update(grads, state, params)
+        return fg.optim.apply_updates(params, updates), state, loss
+
     history = []
-    progress = tqdm(range(args.epochs), unit="epoch")
-    for epoch in progress:
+    epochs = common.progress(args.epochs, "epoch")
+    for epoch in epochs:
         data_key, dropout_key = fg.random.split(fg.random.fold_in(train_key, epoch))
         losses = []
-        for step, (x, y) in enumerate(batches(data_key, *train_set, args.batch_size)):
-            loss, grads = loss_and_grads(params, x, y, fg.random.fold_in(dropout_key, step))
-            updates, state = optimizer.update(grads, state, params)
-            params = fg.optim.apply_updates(params, updates)
+        for i, (x, y) in enumerate(batches(data_key, *train_set, args.batch_size)):
+            params, state, loss = step(params, state, x, y, fg.random.fold_in(dropout_key, i))
             losses.append(loss)
         accuracy = np.mean(np.argmax(predict(params, x_test), axis=1) == y_test)
         history.append((np.mean(losses), loss_fn(params, x_test, y_test), accuracy))
-        progress.set_postfix(loss=f"{history[-1][0]:.4f}", accuracy=f"{accuracy:.4f}")
+        epochs.set_postfix(loss=f"{history[-1][0]:.4f}", accuracy=f"{accuracy:.4f}")
     return params, history
 
 
 def draw(path, history, probs, images, labels):
     """Save the learning curves, and below them the digits misread with most confidence."""
-    digits = np.argmax(probs, axis=1)
-    wrong = np.flatnonzero(digits != labels)
+    read = np.argmax(probs, axis=1)
+    wrong = np.flatnonzero(read != labels)
     shown = wrong[np.argsort(-np.max(probs, axis=1)[wrong], kind="stable")][:24]
     figure = Figure(figsize=(10, 8), layout="constrained")
     curves, gallery = figure.subfigures(2, 1, height_ratios=(3, 4), hspace=0.04)
@@ -124,27 +114,23 @@ def draw(path, history, probs, images, labels):
         axes.axis("off")
         if n < len(shown):
             axes.imshow(images[shown[n]].reshape(28, 28), cmap="gray_r")
-            axes.set_title(f"{labels[shown[n]]} read as {digits[shown[n]]}", fontsize=10)
-    figure.savefig(path, dpi=120)
+            axes.set_title(f"{labels[shown[n]]} read as {read[shown[n]]}", fontsize=10)
+    common.save(figure, path, dpi=72)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--epochs", type=int, default=20)
-    parser.add_argument("--batch-size", type=int, default=128)
-    parser.add_argument("--lr", type=float, default=1e-3, help="learning rate of Adam")
-    parser.add_argument("--out", type=Path, default=HERE / "mnist_mlp.png", help="the picture")
-    args = parser.parse_args()
-    if args.epochs < 1 or args.batch_size < 1:
-        parser.error("--epochs and --batch-size must be at least 1")
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    train_set, (images, labels) = load_digits()
+def main(args):
+    if args.quick:
+        args.epochs = 1
+    train_set, (images, labels) = digits.load(1000 if args.quick else 8000)
+    images = images.reshape(-1, 784)
     params, history = train(args, train_set, images, labels)
     draw(args.out, history, F.softmax(predict(params, images)), images, labels)
-    print(f"learning curves and misread digits: {args.out}")
     print(f"test accuracy: {history[-1][-1]:.4f}")
 
 
 if __name__ == "__main__":
-    main()
+    options = common.parser(__doc__)
+    options.add_argument("--epochs", type=common.positive, default=20)
+    options.add_argument("--batch-size", type=common.positive, default=128)
+    options.add_argument("--lr", type=float, default=1e-3, help="learning rate of Adam")
+    common.run(main, options)

@@ -11,12 +11,14 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
 
 from funcgrad.errors import ArgumentError, MissingExtraError, describe, user_line
+from funcgrad.staging.equations import Var
+from funcgrad.staging.printing import Names
 from funcgrad.staging.program import Program
 from funcgrad.staging.record import make_program
 from funcgrad.viz.nodes import Edge, Node, nodes_of
@@ -35,9 +37,66 @@ class Drawing:
     ----------
     program : Program
         What is drawn.
+    labels : mapping of str to str
+        What stands beside the edges instead of shapes and dtypes, by the names of the program.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import funcgrad as fg
+    >>> drawing = fg.viz.graph(lambda x: np.sin(x) * x, 2.0)
+    >>> len(drawing.program.equations)
+    2
+    >>> drawing.draw("plain")[:4]
+    '<svg'
     """
 
     program: Program
+    labels: Mapping[str, str] = attrs.field(factory=dict)
+
+    def labelled(self, labels: Mapping[str, str]) -> Drawing:
+        """Draw the same program with other words beside the edges, such as values.
+
+        Parameters
+        ----------
+        labels : mapping of str to str
+            By the names that the printed program gives to arguments and results of operations.
+            Where there is none, shape and dtype stay.
+
+        Returns
+        -------
+        Drawing
+
+        Raises
+        ------
+        ArgumentError
+            The program has no such name.
+
+        Examples
+        --------
+        >>> import funcgrad as fg
+        >>> drawing = fg.viz.graph(lambda x: 2 * x + 1, 3.0)
+        >>> print(drawing.program)
+        program <lambda>(x: float)
+          a: float = multiply(2, x)  # ...
+          b: float = add(a, 1)       # ...
+          return b: float
+        >>> "6.0" in drawing.labelled({"x": "3.0", "a": "6.0"}).svg
+        True
+        """
+        names = Names(self.program)
+        variables = [leaf.atom for leaf in self.program.arguments]
+        variables += [constant.var for constant in self.program.constants]
+        variables += [var for equation in self.program.equations for var in equation.outputs]
+        known = {names.of(var) for var in variables if isinstance(var, Var)}
+        for name in labels:
+            if name not in known:
+                raise ArgumentError(
+                    f"the program has no {name!r}",
+                    where=user_line(),
+                    fix=f"print(drawing.program) shows its names: {', '.join(sorted(known))}",
+                )
+        return Drawing(self.program, {**self.labels, **labels})
 
     @property
     def svg(self) -> str:
@@ -47,7 +106,7 @@ class Drawing:
     @property
     def dot(self) -> str:
         """The drawing in graphviz's language."""
-        return _dot_of(*nodes_of(self.program), self.program.name)
+        return _dot_of(*nodes_of(self.program, self.labels), self.program.name)
 
     def draw(self, engine: str = "auto") -> str:
         """Draw it.
@@ -81,7 +140,7 @@ class Drawing:
                 return made.decode()
             if engine == "dot":
                 raise _missing("graphviz", "the program dot of graphviz (https://graphviz.org)")
-        return svg_of(*nodes_of(self.program), self.program.name)
+        return svg_of(*nodes_of(self.program, self.labels), self.program.name)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the drawing to a file; one that is there is replaced as a whole.

@@ -6,6 +6,7 @@ the text of the box that uses them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -43,7 +44,7 @@ class Node:
     tip : str
         All that there is to say.
     values : tuple of str
-        Shape and dtype of each value that it makes.
+        What stands beside the edges of each value that it makes: its shape and dtype.
     """
 
     kind: str
@@ -62,8 +63,11 @@ class Edge:
     target: int
 
 
-def nodes_of(program: Program) -> tuple[list[Node], list[Edge]]:
-    """Return the boxes of a program, and the edges, by the numbers of the boxes."""
+def nodes_of(program: Program, labels: Mapping[str, str]) -> tuple[list[Node], list[Edge]]:
+    """Return the boxes of a program, and the edges, by the numbers of the boxes.
+
+    `labels` are what stands beside the edges instead, by the names of the printed program.
+    """
     names = Names(program)
     nodes: list[Node] = []
     edges: list[Edge] = []
@@ -76,18 +80,21 @@ def nodes_of(program: Program) -> tuple[list[Node], list[Edge]]:
             if edge not in edges[-8:]:  # ``x * x`` needs one edge
                 edges.append(edge)
 
+    def label(var: Var) -> str:
+        return labels.get(names.of(var), var.kind)
+
     for leaf in program.arguments:
         if isinstance(leaf.atom, Var):
             makers[leaf.atom.number] = len(nodes), 0
-            kind = leaf.atom.kind
-            nodes.append(Node("input", leaf.path, "", f"{leaf.path}: {kind}", (kind,)))
+            tip = f"{leaf.path}: {leaf.atom.kind}"
+            nodes.append(Node("input", leaf.path, "", tip, (label(leaf.atom),)))
     for constant in program.constants:
         makers[constant.var.number] = len(nodes), 0
         name, kind = names.of(constant.var), constant.var.kind
         text = array_text(constant.value)
         title = name if text.startswith(kind) else f"{name} = {text}"
         tip = f"constant {name}: {kind}"
-        nodes.append(Node("constant", _short(title), "", tip, (kind,)))
+        nodes.append(Node("constant", _short(title), "", tip, (label(constant.var),)))
     for equation in program.equations:
         target = len(nodes)
         for atom in equation.inputs:
@@ -95,7 +102,8 @@ def nodes_of(program: Program) -> tuple[list[Node], list[Edge]]:
         for index, var in enumerate(equation.outputs):
             if var is not None:
                 makers[var.number] = target, index
-        nodes.append(_operation(equation, names))
+        values = tuple("" if var is None else label(var) for var in equation.outputs)
+        nodes.append(_operation(equation, names, values))
     for leaf in program.results:
         target = len(nodes)
         title = f"result{leaf.path}"
@@ -108,7 +116,7 @@ def nodes_of(program: Program) -> tuple[list[Node], list[Edge]]:
     return nodes, edges
 
 
-def _operation(equation: Equation, names: Names) -> Node:
+def _operation(equation: Equation, names: Names, values: tuple[str, ...]) -> Node:
     details = []
     if any(isinstance(atom, Literal) for atom in equation.inputs):
         inputs = [
@@ -123,7 +131,6 @@ def _operation(equation: Equation, names: Names) -> Node:
     tip = f"{left} = {call_text(equation, names)}"
     if equation.line is not None:
         tip += f"\n{equation.line}"
-    values = tuple("" if var is None else var.kind for var in equation.outputs)
     return Node("operation", _short(name_of(equation)), _short(", ".join(details)), tip, values)
 
 

@@ -227,3 +227,22 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch)
         fg.viz.graph(np.sin, X).save(path)
     assert path.read_text() == "before"
     assert len(list(tmp_path.iterdir())) == 1
+
+
+# Labels
+
+
+def test_labels_stand_on_the_edges_instead_of_shapes():
+    drawing = fg.viz.graph(lambda x: 2 * x + 1, 3.0).labelled({"x": "three", "a": "six"})
+    texts = [node.text for node in ET.fromstring(drawing.svg).iter(f"{SVG}text")]
+    assert texts[:3] == ["three", "six", "float"]
+
+
+def test_labels_are_in_the_language_of_graphviz():
+    assert '" six"' in fg.viz.graph(lambda x: 2 * x + 1, 3.0).labelled({"a": "six"}).dot
+
+
+def test_a_label_of_no_variable_is_refused():
+    with pytest.raises(ArgumentError, match="the program has no 'z'") as raised:
+        fg.viz.graph(lambda x: 2 * x + 1, 3.0).labelled({"z": "?"})
+    assert "a, b, x" in str(raised.value)
