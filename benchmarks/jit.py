@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import time
 from typing import Any
 
 import numpy as np
@@ -48,23 +46,6 @@ def overhead() -> None:
     for name, limit in (("one", 5), ("fifty", 25)):
         taken = times[name] * 1e6
         print(f"call of identity, {name} leaves: {taken:.1f} us (at most {limit})")
-
-
-def compiling() -> None:
-    """Time how long it takes to compile a thousand operations."""
-
-    def fun(x: Any) -> Any:
-        for _ in range(250):
-            x = np.sin(x) * 1.1 + x * 0.5
-        return x
-
-    x = np.ones(10)
-    best = float("inf")
-    for _ in range(20):
-        start = time.perf_counter()
-        fg.jit(fun)(x)
-        best = min(best, time.perf_counter() - start)
-    print(f"compile 1000 operations: {best * 1e3:.1f} us each (at most 20)")
 
 
 def large() -> None:
@@ -120,112 +101,27 @@ def _elementwise_of(module: str, x: Any) -> Any:
         return None
 
 
-def training() -> None:
-    """Time Adam steps of small networks."""
-    for width, batch, limits in (
-        (64, 32, {"jax": 0.8, "torch": 0.5}),
-        (256, 128, {"jax": 0.9, "torch": 0.9}),
-        (1024, 256, {"jax": 1.0, "torch": 1.0}),
-    ):
-        rng = np.random.default_rng(0)
-        sizes = [784, width, width, 10]
-        params = [
-            {"w": (rng.normal(size=(n, m)) / np.sqrt(n)).astype(np.float32), "b": np.zeros(m, "f4")}
-            for n, m in itertools.pairwise(sizes)
-        ]
-        x = rng.normal(size=(batch, 784)).astype(np.float32)
-        y = rng.integers(0, 10, size=batch)
-        contenders = {"jit": _ours(params, x, y)}
-        for make, name in ((_jax, "jax"), (_torch, "torch")):
-            try:
-                contenders[name] = make(params, x, y)
-            except ImportError:
-                continue
-        times = best_times(contenders, 5.0, pause=0.05)
-        report(f"Adam step, MLP 784-{width}-{width}-10, batch {batch}", times, "jit", limits)
-
-
-def _ours(params: Any, x: Any, y: Any) -> Any:
+def leaves() -> None:
+    """Time an Adam update of fifty small leaves, and of one."""
     optimizer = fg.optim.adam(1e-3)
-    rows = np.arange(len(y))
-
-    def loss(params: Any, x: Any, y: Any) -> Any:
-        for layer in params[:-1]:
-            x = fg.nn.functional.relu(x @ layer["w"] + layer["b"])
-        logits = x @ params[-1]["w"] + params[-1]["b"]
-        return -np.mean(fg.nn.functional.log_softmax(logits)[rows, y])
 
     @fg.jit
-    def step(params: Any, state: Any, x: Any, y: Any) -> Any:
-        value, slope = fg.value_and_grad(loss)(params, x, y)
-        updates, state = optimizer.update(slope, state, params)
-        return fg.optim.apply_updates(params, updates), state, value
+    def update(params: Any, state: Any, slopes: Any) -> Any:
+        updates, state = optimizer.update(slopes, state, params)
+        return fg.optim.apply_updates(params, updates), state
 
-    now = [params, optimizer.init(params)]
-
-    def run() -> Any:
-        now[0], now[1], value = step(now[0], now[1], x, y)
-        return value
-
-    return run
-
-
-def _jax(params: Any, x: Any, y: Any) -> Any:
-    import jax
-    import jax.numpy as jnp
-    import optax
-
-    optimizer = optax.adam(1e-3)
-
-    def loss(params: Any, x: Any, y: Any) -> Any:
-        for layer in params[:-1]:
-            x = jax.nn.relu(x @ layer["w"] + layer["b"])
-        logits = x @ params[-1]["w"] + params[-1]["b"]
-        return -jnp.mean(jax.nn.log_softmax(logits)[jnp.arange(len(y)), y])
-
-    @jax.jit
-    def step(params: Any, state: Any, x: Any, y: Any) -> Any:
-        value, slope = jax.value_and_grad(loss)(params, x, y)
-        updates, state = optimizer.update(slope, state, params)
-        return optax.apply_updates(params, updates), state, value
-
-    params = jax.tree.map(jnp.asarray, params)
-    now = [params, optimizer.init(params)]
-    given = jnp.asarray(x), jnp.asarray(y)
-
-    def run() -> Any:
-        now[0], now[1], value = step(now[0], now[1], *given)
-        return jax.block_until_ready((now, value))
-
-    return run
-
-
-def _torch(params: Any, x: Any, y: Any) -> Any:
-    import torch
-
-    leaves = [
-        [torch.tensor(layer[name], requires_grad=True) for name in ("w", "b")] for layer in params
-    ]
-    optimizer = torch.optim.Adam([leaf for layer in leaves for leaf in layer], fused=True)
-    given, wanted = torch.tensor(x), torch.tensor(y)
-
-    def run() -> Any:
-        optimizer.zero_grad()
-        out = given
-        for w, b in leaves[:-1]:
-            out = torch.relu(out @ w + b)
-        out = out @ leaves[-1][0] + leaves[-1][1]
-        value = torch.nn.functional.cross_entropy(out, wanted)
-        value.backward()
-        optimizer.step()
-        return value
-
-    return run
+    contenders = {}
+    for count in (1, 50):
+        params = {f"{i:02}": np.ones(64, np.float32) for i in range(count)}
+        state = optimizer.init(params)
+        contenders[str(count)] = lambda p=params, s=state: update(p, s, p)
+    times = best_times(contenders, 2.0)
+    ratio = times["50"] / times["1"]
+    print(f"Adam, 50 leaves of 64 elements: {ratio:.1f} times the time of one (at most 10)")
 
 
 if __name__ == "__main__":
     chain()
     overhead()
-    compiling()
     large()
-    training()
+    leaves()

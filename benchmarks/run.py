@@ -7,7 +7,13 @@ import checkpoints
 import convolution
 import eager
 import jit
+import jit_compiling
+import jit_derivatives
+import jit_memory
+import jit_models
+import jit_training
 import large
+import lenet_epoch
 import primitives
 import small
 import training
@@ -34,9 +40,15 @@ if __name__ == "__main__":
     primitives.repeated_index()
     jit.chain()
     jit.overhead()
-    jit.compiling()
     jit.large()
-    jit.training()
+    jit.leaves()
+    jit_training.steps()
+    jit_models.models()
+    jit_derivatives.derivatives()
+    jit_compiling.operations()
+    jit_compiling.tasks()
+    jit_memory.large_network()
+    lenet_epoch.lenet_epochs()
     large.long_chain()
     large.wide_network()
     checkpoints.archives()

@@ -2,7 +2,7 @@
 
 Shows a model as a class (`fg.nn.Module`) around a recurrent layer, its state that goes on from
 character to character while it writes, and clipped gradients. After a minute a character costs it
-some 1.7 bits, half of what counted pairs need, and what it writes has the look of a docstring. The
+some 1.9 bits, half of what counted pairs need, and what it writes has the look of a docstring. The
 picture has the curve of the training and a sample.
 """
 

@@ -86,12 +86,12 @@ def run(main, options):
         sys.exit(130)
 
 
-def save(figure, path, dpi=80):
-    """Save a figure of Matplotlib, and print where."""
+def save(figure, path, dpi=80, colours=256):
+    """Save a figure of Matplotlib, and print where; a PNG has that many colours."""
     content = io.BytesIO()
     figure.savefig(content, format=path.suffix[1:].lower(), dpi=dpi)
     if path.suffix.lower() == ".png":  # with a palette, files are a third as large
-        drawn = Image.open(content).convert("RGB").quantize(256, dither=Image.Dither.NONE)
+        drawn = Image.open(content).convert("RGB").quantize(colours, dither=Image.Dither.NONE)
         content = io.BytesIO()
         drawn.save(content, format="png", optimize=True)
     write(content.getvalue(), path)

@@ -18,7 +18,9 @@ def load(count=8000):
     return (images[:count], labels[:count]), (images[8000:], labels[8000:])
 
 
-def tiles(images, columns):
-    """Lay images of 784 pixels each out in rows of `columns`."""
-    rows = images.reshape(-1, columns, 28, 28)
-    return rows.swapaxes(1, 2).reshape(28 * len(rows), 28 * columns)
+def show(axes, images, columns, title):
+    """Draw images of 784 pixels each, of 0 to 1, in rows of `columns`."""
+    rows = np.reshape(images, (-1, columns, 28, 28)).swapaxes(1, 2)
+    tiles = rows.reshape(28 * len(rows), 28 * columns)
+    axes.imshow(tiles, cmap="gray_r", vmin=0, vmax=1, interpolation="nearest")
+    axes.set(title=title, xticks=[], yticks=[])

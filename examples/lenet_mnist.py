@@ -90,8 +90,13 @@ def draw(history, probs, images, labels):
     left.plot(history["epoch"], history["validation_loss"], label="held out")
     left.set(title="Cross-entropy", xlabel="epoch")
     left.legend(frameon=False)
-    right.plot(history["epoch"], 100 * np.asarray(history["validation_accuracy"]), color="C1")
-    right.set(title="Held-out digits read, %", xlabel="epoch")
+    errors = 100 * (1 - np.asarray(history["validation_accuracy"]))
+    right.semilogy(history["epoch"], errors, color="C1")
+    right.set(title="Held-out digits misread, %", xlabel="epoch")
+    right.set_yticks([1, 2, 5, 10, 20, 50], ["1", "2", "5", "10", "20", "50"])
+    for axes in (left, right):
+        axes.locator_params(axis="x", integer=True)
+        axes.grid(alpha=0.3)
     gallery.suptitle(f"{len(wrong)} of {len(labels):,} are misread; the surest mistakes")
     for axes, i in zip(gallery.subplots(2, 10).flat, wrong, strict=False):
         axes.imshow(images[i, 0], cmap="gray_r")

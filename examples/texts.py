@@ -6,6 +6,7 @@ those before, and the least that they have to beat are counted pairs: `pair_bits
 """
 
 import inspect
+import textwrap
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -18,8 +19,11 @@ LENGTH = 64  # how many characters a model sees at once
 def load():
     """Return a vocabulary of characters, and the integers of the text to train on and held out."""
     docs = [getattr(getattr(np, name), "__doc__", None) for name in sorted(np.__all__)]
-    docs = [inspect.cleandoc(doc) + "\n\n" for doc in dict.fromkeys(docs) if doc]  # each once
-    vocabulary = fg.data.Vocabulary.from_text("".join(docs), level="character")
+    docs = [inspect.cleandoc(doc) + "\n\n" for doc in docs if doc]
+    docs = list(dict.fromkeys(docs))  # some functions have two names
+    vocabulary = fg.data.Vocabulary.from_text(
+        "".join(docs), level="character", padding=None, unknown=None
+    )
     held_out = docs[9::10]
     del docs[9::10]
     return vocabulary, vocabulary.encode("".join(docs)), vocabulary.encode("".join(held_out))
@@ -92,6 +96,6 @@ def draw(history, pairs, sample):
     curve.legend(frameon=False)
     text.set(title="A sample")
     text.axis("off")
-    lines = [line[:80] for line in sample.splitlines()[:24]]
-    text.text(0, 1, "\n".join(lines), va="top", family="monospace", size=8, parse_math=False)
+    lines = [part for line in sample.splitlines() for part in textwrap.wrap(line, 76) or [""]]
+    text.text(0, 1, "\n".join(lines[:24]), va="top", family="monospace", size=8, parse_math=False)
     return figure

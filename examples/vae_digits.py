@@ -59,22 +59,21 @@ def baseline(train, held_out):
 
 def draw(model, images, labels):
     """Draw digits and what was made of them, where they lie in the plane, and the map."""
-    figure = Figure(figsize=(10, 5.6), layout="constrained")
+    figure = Figure(figsize=(9, 5), layout="constrained")
     left, right = figure.subfigures(1, 2)
     pairs, plane = left.subplots(2, 1, height_ratios=(2, 5))
     mean, _ = model.encode(images)
-    again = nn.functional.sigmoid(model.decoder(mean[:12]))
-    pairs.imshow(digits.tiles(np.concatenate([images[:12], again]), 12), cmap="gray_r")
-    pairs.set(title="held-out digits, and drawn again from two numbers", xticks=[], yticks=[])
-    points = plane.scatter(*mean.T, c=labels, s=4, cmap="tab10", vmin=-0.5, vmax=9.5)
+    again = nn.functional.sigmoid(model.decoder(mean[:10]))
+    title = "held out, and drawn again from two numbers"
+    digits.show(pairs, np.concatenate([images[:10], again]), 10, title)
+    points = plane.scatter(*mean.T, c=labels, s=2, cmap="tab10", vmin=-0.5, vmax=9.5)
     plane.set(title="the two numbers of each", xlim=(-4, 4), ylim=(-4, 4))
     left.colorbar(points, ax=plane, ticks=range(10))
     # Quantiles of the normal distribution, so that each tile stands for as many digits.
-    steps = np.array([NormalDist().inv_cdf((i + 0.5) / 16) for i in range(16)], np.float32)
+    steps = np.array([NormalDist().inv_cdf((i + 0.5) / 11) for i in range(11)], np.float32)
     grid = np.stack(np.meshgrid(steps, steps[::-1]), axis=-1).reshape(-1, LATENT)
-    axes = right.subplots()
-    axes.imshow(digits.tiles(nn.functional.sigmoid(model.decoder(grid)), 16), cmap="gray_r")
-    axes.set(title="what the decoder draws over the plane", xticks=[], yticks=[])
+    drawn = nn.functional.sigmoid(model.decoder(grid))
+    digits.show(right.subplots(), drawn, 11, "what the decoder draws over the plane")
     return figure
 
 
@@ -96,7 +95,7 @@ def main(args):
             jit=not args.eager,
         )
     )
-    common.save(draw(result.model, images, labels), args.out)
+    common.save(draw(result.model, images, labels), args.out, colours=48)
     elbo, plain = -result.history[-1]["validation_loss"], -baseline(train, images)
     print(f"ELBO: {elbo:.1f} nats a digit (pixels by themselves: {plain:.1f})")
 

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     )
     from funcgrad.indexed import at
     from funcgrad.serialize import CheckpointManager, load, save
+    from funcgrad.staging.export import export
     from funcgrad.staging.jit import jit
     from funcgrad.staging.record import make_program
     from funcgrad.transforms import checkpoint_policies
@@ -112,6 +113,7 @@ __all__ = [
     "elementwise_grad",
     "errors",
     "experimental",
+    "export",
     "fixed_point",
     "fori_loop",
     "grad",
@@ -185,6 +187,7 @@ _FUNCTIONS = {
     "custom_vjp": "transforms.custom",
     "custom_vmap": "transforms.custom_batching",
     "elementwise_grad": "transforms.derived",
+    "export": "staging.export",
     "fixed_point": "implicit",
     "fori_loop": "control",
     "grad": "transforms.reverse",

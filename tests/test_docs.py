@@ -3,9 +3,14 @@
 And the pages are complete: the reference has every public name, and links lead somewhere.
 """
 
+import doctest
+import importlib.util
 import inspect
+import json
 import re
+import sys
 import textwrap
+import typing
 from pathlib import Path
 
 import pytest
@@ -13,7 +18,11 @@ import pytest
 import funcgrad as fg
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+MADE = ROOT / "docs" / "api"  # the pages that the build of the site writes
+PAGES = [
+    ROOT / "README.md",
+    *sorted(page for page in (ROOT / "docs").rglob("*.md") if page.parent != MADE),
+]
 
 
 def python_blocks(text):
@@ -44,6 +53,54 @@ def test_blocks_run(page, tmp_path, monkeypatch):
 def test_blocks_are_found_with_their_lines():
     text = "```python\na = 1\n```\n```sh\nls\n```\n- item\n\n  ```python\n  b = 2\n  c = 3\n  ```\n"
     assert list(python_blocks(text)) == [(2, "a = 1\n"), (10, "b = 2\nc = 3\n")]
+
+
+# The tutorial and its notebooks
+
+
+def load(path):
+    """Import a script of the docs."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+BOOKS = load(ROOT / "docs" / "make_notebooks.py")
+
+
+@pytest.mark.parametrize("chapter", BOOKS.CHAPTERS, ids=lambda chapter: chapter.stem)
+def test_notebook_is_made_of_its_chapter(chapter):
+    made = BOOKS.notebook_of(chapter).read_text(encoding="utf-8")
+    assert made == BOOKS.notebook(chapter.read_text(encoding="utf-8")), (
+        "run python docs/make_notebooks.py"
+    )
+
+
+def test_every_notebook_has_a_chapter():
+    made = (ROOT / "docs" / "notebooks").glob("*.ipynb")
+    assert {path.stem for path in made} == {chapter.stem for chapter in BOOKS.CHAPTERS}
+
+
+@pytest.mark.parametrize("chapter", BOOKS.CHAPTERS, ids=lambda chapter: chapter.stem)
+def test_notebook_runs_and_prints_what_it_shows(chapter, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    namespace = {"__name__": "__main__"}
+    cells = json.loads(BOOKS.notebook_of(chapter).read_text(encoding="utf-8"))["cells"]
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            exec(compile("".join(cell["source"]), cell["id"], "exec"), namespace)
+            printed = capsys.readouterr().out
+            for output in cell["outputs"]:
+                assert printed == "".join(output["text"]), cell["id"]
+
+
+def test_a_block_of_text_right_below_code_is_its_output():
+    text = "# A\n\n```python\nprint(1)\n```\n\n```text\n1\n```\n\nSo.\n\n```python\na = 2\n```\n"
+    first, second, third, fourth = BOOKS.cells(text)
+    assert [cell["cell_type"] for cell in (first, third)] == ["markdown", "markdown"]
+    assert second["outputs"][0]["text"] == ["1\n"]
+    assert (fourth["source"], fourth["outputs"]) == (["a = 2"], [])
 
 
 # The reference
@@ -83,21 +140,79 @@ def test_the_reference_lists_the_public_names(module):
     assert referenced()[module] == PUBLIC[module]
 
 
+# Examples in docstrings
+
+
+def documented(module):
+    """Return the functions, classes and instances of ours that a public module has, by name."""
+    home = importlib.import_module(module)
+    found = {name: getattr(home, name) for name in sorted(PUBLIC[module])}
+    return {
+        name: value
+        for name, value in found.items()
+        if not inspect.ismodule(value) and value is not typing.Any and not typing.get_origin(value)
+    }
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_every_public_function_and_class_has_an_example(module):
+    found = documented(module)
+    assert [name for name, value in found.items() if ">>> " not in (value.__doc__ or "")] == []
+
+
+def is_found_by_doctest(value):
+    """Tell whether pytest finds the docstring: where the function or class was written."""
+    home = sys.modules.get(getattr(value, "__module__", None))
+    return getattr(home, getattr(value, "__qualname__", ""), None) is value
+
+
+MADE_BY_FUNCTIONS = {
+    f"{module}.{name}": value
+    for module in PUBLIC
+    for name, value in documented(module).items()
+    if not is_found_by_doctest(value) and not is_found_by_doctest(type(value))
+}
+
+
+@pytest.mark.parametrize("name", MADE_BY_FUNCTIONS)
+def test_examples_of_what_a_function_made_run(name, capsys):
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    test = doctest.DocTestParser().get_doctest(MADE_BY_FUNCTIONS[name].__doc__, {}, name, None, 0)
+    failed, tried = doctest.DocTestRunner(optionflags=flags).run(test)
+    assert tried > 0
+    assert not failed, capsys.readouterr().out
+
+
 # Links
+
+
+def links_in(text):
+    """Return the files that the prose of a text links to."""
+    prose = re.sub(r"^ *```.*?^ *```$", "", text, flags=re.M | re.S)
+    prose = re.sub(r"`[^`\n]+`", "", prose)  # in code, f[0](x) is no link
+    found = re.findall(r"\]\(([^)#]+)[^)]*\)", prose)
+    return [target for target in found if "://" not in target]
 
 
 def links(page):
     """Return the paths that the prose of a page links to."""
-    prose = re.sub(r"^ *```.*?^ *```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
-    prose = re.sub(r"`[^`\n]+`", "", prose)  # in code, f[0](x) is no link
-    found = re.findall(r"\]\(([^)#]+)[^)]*\)", prose)
-    return [page.parent / target for target in found if "://" not in target]
+    return [page.parent / target for target in links_in(page.read_text(encoding="utf-8"))]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links_to_files_lead_somewhere(page):
     for target in links(page):
         assert target.exists(), target
+
+
+@pytest.mark.parametrize("chapter", BOOKS.CHAPTERS, ids=lambda chapter: chapter.stem)
+def test_links_of_notebooks_lead_somewhere(chapter):
+    notebook = BOOKS.notebook_of(chapter)
+    prose = [c for c in BOOKS.cells(chapter.read_text("utf-8")) if c["cell_type"] == "markdown"]
+    targets = links_in("\n".join("".join(cell["source"]) for cell in prose))
+    assert targets
+    for target in targets:
+        assert (notebook.parent / target).exists(), target
 
 
 def test_every_page_can_be_reached_from_the_index():

@@ -1068,19 +1068,19 @@ def test_static_fields_compare_and_hash_by_content(a, b, equal):
 
 
 def test_unhashable_static_values_fail_only_when_hashed():
-    treedef = tree.structure([OnlyStatic({1, 2})])
-    assert treedef == tree.structure([OnlyStatic({1, 2})])
+    treedef = tree.structure([OnlyStatic(bytearray(b"x"))])
+    assert treedef == tree.structure([OnlyStatic(bytearray(b"x"))])
     with pytest.raises(ArgumentError) as caught:
         hash(treedef)
     assert_words(
         caught,
         "the structure of OnlyStatic cannot be hashed",
-        "the static field 'size' of OnlyStatic is of type set",
+        "the static field 'size' of OnlyStatic is of type bytearray",
         "use a tuple, a frozenset or another value that can be hashed",
     )
     assert isinstance(caught.value, TypeError)
-    with pytest.raises(ArgumentError, match="the auxiliary data of Interval is of type set"):
-        hash(tree.structure(Interval(1, 2, {1})))
+    with pytest.raises(ArgumentError, match="the auxiliary data of Interval is of type bytearray"):
+        hash(tree.structure(Interval(1, 2, bytearray(b"x"))))
 
 
 def test_a_class_is_registered_once():

@@ -1,14 +1,15 @@
 """Control flow as functions: `scan`, `while_loop`, `cond` and their kin, with JAX's signatures.
 
 Plain Python loops and ``if`` work under all transforms of derivatives, and so do these, which are
-just that: `scan` runs a ``for`` loop, `cond` an ``if``. There is no compilation to make them
-necessary. They are here for three things. Under `vmap`, where ``if x > 0`` has no answer, each
-branch is run on the examples that take it, and a loop runs for each example as long as that
-one's condition says. Their checks find a carry that changes its shape. And programs written for
-JAX run as they are.
+just that: `scan` runs a ``for`` loop, `cond` an ``if``. They are here for four things. Under
+`vmap`, where ``if x > 0`` has no answer, each branch is run on the examples that take it, and a
+loop runs for each example as long as that one's condition says. Under `jit` they are loops and
+branches of the program, in which those of Python are unrolled. Their checks find a carry that
+changes its shape. And programs written for JAX run as they are.
 
 The files: ``rows`` (a branch on some of the examples), ``closures`` (what it refers to), ``carry``
-(what a loop hands on), ``segments`` (what its backward pass keeps), and then the functions:
+(what a loop hands on), ``segments`` (what its backward pass keeps), ``structured`` (what becomes of
+loops and branches in programs), and then the functions:
 ``loops``, ``branches``, ``whiles``, ``prefixes``.
 """
 

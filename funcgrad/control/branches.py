@@ -18,9 +18,11 @@ from funcgrad.control.alike import Returned, call_branch, check_alike
 from funcgrad.control.carry import place_of
 from funcgrad.control.closures import rebound
 from funcgrad.control.rows import Piece, Rows, RowsTrace, adopt, merge, split
-from funcgrad.core.level import Origin, is_batched, looked_at
+from funcgrad.control.structured import branched
+from funcgrad.core.level import Origin, TracerBase, is_batched, is_recorded, looked_at
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import ArgumentError, describe
+from funcgrad.staging.bodies import Unstructured
 from funcgrad.transforms.flat import call_origin, check_callable
 
 __all__ = ["cond", "switch", "truth"]
@@ -104,6 +106,11 @@ def cond(
     check_callable("cond", true_fun)
     check_callable("cond", false_fun)
     operands = _with_keyword(operands, operand, origin)
+    if isinstance(pred, TracerBase) and shape_of(pred) == () and is_recorded(pred):
+        try:
+            return branched("cond", pred, (true_fun, false_fun), operands, is_truth=True)
+        except Unstructured:
+            pass  # there is a program for each
     taken = truth(pred, "pred of cond must be", origin)
     if taken is True or taken is False:
         return call_branch(1 - taken, (true_fun, false_fun), operands, origin)
@@ -172,6 +179,11 @@ def switch(
             fix="write int(i), or cond for a truth value",
         )
     last = len(branches) - 1
+    if is_recorded(index) and not is_batched(index) and len(branches) > 1:
+        try:
+            return branched("switch", index, branches, operands, is_truth=False)
+        except Unstructured:
+            pass  # there is a program for each
     if not is_batched(index):
         number = operator.index(looked_at(index, _INDEX))
         return call_branch(min(max(number, 0), last), branches, operands, origin)

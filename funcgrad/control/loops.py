@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,15 @@ from funcgrad import tree
 from funcgrad.control.carry import Carry, as_pair, aval_of, explained, place_of, read_only, shown
 from funcgrad.control.rows import adopt, is_stackable, of_one_dtype
 from funcgrad.control.segments import Segments
+from funcgrad.control.structured import FEW, Leaves, is_recorded_here, recorder, scanned
 from funcgrad.core.boxed import Boxed
 from funcgrad.core.level import Origin, TracerBase
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import ArgumentError, ShapeError, describe, user_line
+from funcgrad.staging.bodies import Unstructured
 from funcgrad.transforms.batching import vmap
 from funcgrad.transforms.flat import call_origin, check_callable
+from funcgrad.transforms.remat import checkpoint
 
 __all__ = ["map", "scan"]
 
@@ -122,14 +126,27 @@ def scan(
     leaves, treedef = tree.flatten(xs)
     count = _length(leaves, xs, length, origin)
     _check_unroll(unroll)
+    segments = Segments(checkpoint_every, origin)
+    every = segments.every
+    if every is not None and count > every >= FEW and recorder() is not None:
+        return _in_segments(f, init, (leaves, treedef), count, every, reverse)
     rows = [read_only(leaf) for leaf in adopt(leaves)]
     carry = Carry(origin, f, init)
     current = adopt(carry.leaves)
     outputs = _Outputs(origin, f)
     single = treedef.is_leaf
-    with Segments(checkpoint_every, origin) as segments:
-        for i in reversed(_range(count)) if reverse else _range(count):
-            if segments.every is not None:
+    places = _range(count)[::-1] if reverse else _range(count)
+    rest = None
+    # A program has one equation for all the steps, or for all but the first, or the first two.
+    tries = _FIRST if every is None and is_recorded_here(count) else 0
+    with segments:
+        for step, i in enumerate(places):
+            if step < tries:
+                rest, tries = _rest(f, carry, current, (rows, treedef), places[step:], tries)
+                if rest is not None:
+                    current = rest[0]
+                    break
+            if every is not None:
                 segments.step((current, rows))
             x = rows[0][i] if single else tree.unflatten(treedef, [row[i] for row in rows])
             try:
@@ -142,7 +159,58 @@ def scan(
     if not count:
         _, y = as_pair(f(carry.present(current), _any_row(rows, treedef)), origin, f, 0)
         return tree.unflatten(carry.treedef, current), tree.map(_none_of, y)
-    return carry.finish(current), outputs.stack(reverse)
+    return carry.finish(current), outputs.stack(reverse, None if rest is None else rest[1])
+
+
+# How many steps are made by themselves at most before the others become one equation.
+_FIRST = 3
+
+
+def _rest(
+    f: Any, carry: Carry, current: list[Any], xs: tuple[Any, Any], places: range, tries: int
+) -> tuple[Any, int]:
+    """Return what the steps at some places give as one equation, and up to where to try again."""
+
+    def step(value: Any, number: Any, x: Any) -> tuple[Any, Any]:
+        return as_pair(f(value, x), carry.origin, f, 0)
+
+    try:
+        made = scanned("scan", step, Leaves(current, carry.treedef), Leaves(*xs), places)
+    except Unstructured:
+        return None, 0
+    return made, tries
+
+
+def _in_segments(
+    f: Any, init: Any, xs: tuple[Any, Any], count: int, every: int, reverse: bool
+) -> tuple[Any, Any]:
+    """Do what `scan` does, as a loop over segments, each of which is a loop and computed again."""
+    leaves, treedef = xs
+    whole = count // every * every
+    first = count - whole if reverse else 0
+
+    def segment(carry: Any, xs: Any) -> Any:
+        return scan(f, carry, xs, every, reverse)
+
+    parts = [_inside(leaf, lambda x: _folded(x[first : first + whole], every)) for leaf in leaves]
+    blocks = tree.unflatten(treedef, parts)
+    carry, ys = scan(checkpoint(segment), init, blocks, whole // every, reverse)
+    ys = tree.map(partial(_inside, change=lambda y: y.reshape(whole, *shape_of(y)[2:])), ys)
+    if whole < count:
+        rest = [leaf[:first] if reverse else leaf[whole:] for leaf in leaves]
+        carry, more = scan(f, carry, tree.unflatten(treedef, rest), count - whole, reverse)
+        ys = _joined(more, ys) if reverse else _joined(ys, more)
+    return carry, ys
+
+
+def _folded(x: Any, every: int) -> Any:
+    shape = shape_of(x)
+    return x.reshape(shape[0] // every, every, *shape[1:])
+
+
+def _inside(leaf: Any, change: Callable[[Any], Any]) -> Any:
+    """Apply a function to a leaf, or to what it is made of."""
+    return leaf._rebox(change(leaf._unbox())) if isinstance(leaf, Boxed) else change(leaf)
 
 
 def map(f: Callable[[Any], Any], xs: Any, batch_size: int | None = None) -> Any:
@@ -193,6 +261,19 @@ def map(f: Callable[[Any], Any], xs: Any, batch_size: int | None = None) -> Any:
     rows = [read_only(leaf) for leaf in leaves]
     if not count:
         return tree.map(_none_of, f(_any_row(rows, treedef)))
+    if is_recorded_here(count):
+        try:
+            made = scanned(
+                "map",
+                lambda carry, number, x: (carry, f(x)),
+                Leaves([], tree.structure(None)),
+                Leaves(rows, treedef),
+                _range(count),
+            )
+            if made is not None:
+                return made[1]
+        except Unstructured:
+            pass
     outputs = _Outputs(origin, f)
     for i in _range(count):
         try:
@@ -270,15 +351,16 @@ class _Outputs:
         for column, leaf in zip(self.columns, leaves, strict=True):
             column.append(leaf)
 
-    def stack(self, reverse: bool) -> Any:
-        """Return the outputs, stacked in the order of the inputs."""
+    def stack(self, reverse: bool, rest: Any = None) -> Any:
+        """Return the outputs, stacked in the order of the inputs; `rest` are others behind them."""
         if self.treedef is None:
-            return None
+            return rest
         made = [
             self._stack(column[::-1] if reverse else column, position)
             for position, column in enumerate(self.columns)
         ]
-        return tree.unflatten(self.treedef, made)
+        mine = tree.unflatten(self.treedef, made)
+        return mine if rest is None else _joined(*((rest, mine) if reverse else (mine, rest)))
 
     def _stack(self, column: list[Any], position: int) -> Any:
         first = column[0]
@@ -314,6 +396,17 @@ class _Outputs:
                     fix="return arrays of one shape, padded if need be",
                 )
         np.stack(column)  # what NumPy itself says
+
+
+def _joined(first: Any, second: Any) -> Any:
+    """Join outputs along axis 0."""
+
+    def join(a: Any, b: Any) -> Any:
+        if isinstance(a, Boxed):
+            return a._rebox(join(a._unbox(), b._unbox()))
+        return np.concatenate([a, b])
+
+    return tree.map(join, first, second)
 
 
 def _length(leaves: list[Any], xs: Any, length: Any, origin: Origin) -> int:

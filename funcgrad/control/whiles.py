@@ -19,6 +19,7 @@ from funcgrad.control.carry import Carry, explained
 from funcgrad.control.closures import rebound
 from funcgrad.control.rows import Piece, Rows, RowsTrace, adopt, merge, split
 from funcgrad.control.segments import Segments
+from funcgrad.control.structured import FEW, Leaves, looped, recorder, scanned
 from funcgrad.core.level import (
     Origin,
     TracerBase,
@@ -29,6 +30,7 @@ from funcgrad.core.level import (
 )
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import ArgumentError, describe
+from funcgrad.staging.bodies import Unstructured
 from funcgrad.transforms.flat import call_origin, check_callable
 
 __all__ = ["fori_loop", "while_loop"]
@@ -231,6 +233,18 @@ class _While:
             raise self._explained(error, self.carry.fun, ("val",))  # noqa: B904 - it is the same
         return self._accept(made)
 
+    def rest(self, state: list[Any]) -> list[Any] | None:
+        """Return what the steps from here on give as one equation; None if this one is another."""
+        cond_fun, body_fun = self.functions
+
+        def goes_on(value: Any) -> Any:
+            said = cond_fun(value)
+            if said is True or said is False:
+                raise Unstructured
+            return said
+
+        return looped(goes_on, body_fun, Leaves(state, self.carry.treedef))
+
     def _accept(self, made: Any) -> list[Any]:
         leaves = self.carry.accept(made, self.steps)
         self.steps += 1
@@ -271,6 +285,23 @@ class _For(_While):
             raise self._explained(error, self.carry.fun, ("i", "val"))  # noqa: B904 - as above
         return [i + 1, *self._accept(made)]
 
+    def rest(self, state: list[Any]) -> list[Any] | None:
+        i, *leaves = state
+        if not (isinstance(i, int) and isinstance(self.stop, int) and self.stop - i >= FEW):
+            raise Unstructured
+        body_fun = self.functions[1]
+        places = range(i, self.stop)
+        nothing = Leaves([], tree.structure(None))
+        made = scanned(
+            "fori_loop",
+            lambda value, i, x: (body_fun(i, value), None),
+            Leaves(leaves, self.carry.treedef),
+            nothing,
+            places,
+            start=0,
+        )
+        return None if made is None else [self.stop, *made[0]]
+
     def finish(self, state: list[Any]) -> Any:
         return self.carry.finish(state[1:])
 
@@ -281,9 +312,24 @@ def _run(loop: _While) -> Any:
     return loop.finish(state)
 
 
+# How many steps are made by themselves at most before the others become one equation.
+_FIRST = 3
+
+
 def _repeat(loop: _While, state: list[Any]) -> list[Any]:
     """Run a loop to its end, as long as possible for all examples together."""
+    tries = _FIRST if loop.segments.every is None and recorder() is not None else 0
     while True:
+        if tries:
+            # A program has one equation for all the steps, or for all but the first ones.
+            tries -= 1
+            try:
+                rest = loop.rest(state)
+            except Unstructured:
+                tries = 0
+            else:
+                if rest is not None:
+                    return rest
         go_on = loop.test(state)
         if go_on is False:
             return state

@@ -45,6 +45,7 @@ __all__ = [
     "concrete",
     "detached",
     "escaped",
+    "holds_anywhere",
     "holds_tracer",
     "is_array",
     "is_batched",
@@ -406,6 +407,14 @@ def any_of(mask: Any) -> bool:
     if is_recorded(mask):
         return 0 not in mask.shape
     return bool(np.any(concrete(mask)))
+
+
+def holds_anywhere(mask: Any, what: str) -> bool:
+    """Tell whether a mask holds anywhere, in any example.
+
+    For checks: where it is recorded, the record says that it depends on that.
+    """
+    return bool(np.any(looked_at(np.any(mask), what)))
 
 
 def batches_of(value: Any) -> tuple[Trace, ...]:

@@ -133,6 +133,9 @@ class Primitive:
         The tangents go through the operation itself; no rule asks for the values of its arguments.
     multilinear : bool
         Linear in each argument by itself: a sum of products, in which the transforms let zero win.
+    into : callable or None
+        ``into(*arrays, *outs)`` does what `forward` does, and writes the results into given arrays,
+        in C order; for arrays that fit, which ``fits(*arrays)`` tells of their shapes and dtypes.
     """
 
     __slots__ = (
@@ -143,7 +146,9 @@ class Primitive:
         "_variadic",
         "batch",
         "canonical",
+        "fits",
         "forward",
+        "into",
         "jvp",
         "linear",
         "may_alias",
@@ -165,6 +170,8 @@ class Primitive:
         self.vjp: Rule | None = None
         self.batch: Rule | None = None
         self.reason: str | None = None
+        self.into: Callable[..., None] | None = None
+        self.fits: Callable[..., bool] | None = None
         self.samples: Callable[..., Iterable[Sample]] | None = None
         self.overridden: tuple[Any, ...] = ()
         self.canonical: Callable[..., Any] | None = None
@@ -271,6 +278,17 @@ class Primitive:
         """Declare the rule for many examples at once."""
         self.batch = self._checked(rule, "def_batch")
         return rule
+
+    def def_into(
+        self, fits: Callable[..., bool]
+    ) -> Callable[[Callable[..., None]], Callable[..., None]]:
+        """Declare the function that writes the results into given arrays, for arrays that fit."""
+
+        def declare(into: Callable[..., None]) -> Callable[..., None]:
+            self.into, self.fits = into, fits
+            return into
+
+        return declare
 
     def _checked(self, rule: Rule, declaration: str) -> Rule:
         if callable(rule):

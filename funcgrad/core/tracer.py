@@ -294,7 +294,13 @@ class Tracer(TracerBase):
         return str(concrete(self))
 
     def __format__(self, spec: str) -> str:
-        value = concrete(self)
+        below: Any = self
+        while isinstance(below, TracerBase):
+            trace: Any = below._trace
+            if spec and trace.records and not trace.ended:
+                trace.show(below)
+            below = below._value
+        value = below
         if spec and isinstance(value, np.ndarray) and not is_array(self):  # of many examples
 
             def formatted(number: Any) -> str:

@@ -37,7 +37,28 @@ _PORTABLE = re.compile(rb"P([2356])" + rb"(?:\s|#[^\n]*\n)+(\d+)" * 3 + rb"\s")
 
 
 class ImageFolder(NamedTuple):
-    """What `read_image_folder` has read."""
+    """What `read_image_folder` has read.
+
+    Attributes
+    ----------
+    images : ndarray, shape (n, ...)
+        The pictures.
+    labels : ndarray of int64, shape (n,)
+        For each of them the number of its class.
+    classes : list of str
+        The names of the classes.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     os.mkdir(os.path.join(folder, "cat"))
+    ...     with open(os.path.join(folder, "cat", "1.pgm"), "wb") as file:
+    ...         _ = file.write(b"P5 2 2 255 " + bytes(4))
+    ...     read = read_image_folder(folder)
+    >>> read.images.shape, read.labels, read.classes
+    ((1, 2, 2), array([0]), ['cat'])
+    """
 
     images: NDArray[Any]
     """Shape (n, height, width) or (n, height, width, channels)."""
@@ -48,7 +69,28 @@ class ImageFolder(NamedTuple):
 
 
 class ImageFiles(NamedTuple):
-    """What `list_image_folder` has found."""
+    """What `list_image_folder` has found.
+
+    Attributes
+    ----------
+    paths : list of str
+        The files.
+    labels : ndarray of int64, shape (n,)
+        For each of them the number of its class.
+    classes : list of str
+        The names of the classes.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     os.mkdir(os.path.join(folder, "cat"))
+    ...     with open(os.path.join(folder, "cat", "1.pgm"), "wb") as file:
+    ...         _ = file.write(b"P5 2 2 255 " + bytes(4))
+    ...     found = list_image_folder(folder)
+    >>> os.path.basename(found.paths[0]), found.labels, found.classes
+    ('1.pgm', array([0]), ['cat'])
+    """
 
     paths: list[str]
     """Names of files."""

@@ -18,7 +18,23 @@ _GZIP = b"\x1f\x8b"
 
 
 class DataFormatError(FuncgradError, ValueError):
-    """A file of data is damaged, or not of the format that it was read as."""
+    """A file of data is damaged, or not of the format that it was read as.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import funcgrad as fg
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "digits.idx")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("hello")
+    ...     fg.data.read_idx(path)
+    Traceback (most recent call last):
+        ...
+    funcgrad.data.opening.DataFormatError: ...digits.idx is no IDX file: it begins with 68 65 ...
+      where: ...
+      fix:   give a file in MNIST's format, such as train-images-idx3-ubyte.gz
+    """
 
 
 def file_name(path: str | os.PathLike[str], use: str) -> str:

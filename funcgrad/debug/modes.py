@@ -37,7 +37,7 @@ def _install(change: int) -> None:
             at_opening.remove(observe)
 
 
-class _Mode:
+class Mode:
     """Something that is on in a ``with`` block, or while a decorated function runs."""
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class _Mode:
         return with_mode
 
 
-class _Watching(_Mode):
+class _Watching(Mode):
     """A mode of the watcher."""
 
     def __init__(self, which: str, on: bool | None):
@@ -120,7 +120,7 @@ class _Watching(_Mode):
         return super().__call__(fun)
 
 
-class _Variable(_Mode):
+class _Variable(Mode):
     """A mode that is a context variable."""
 
     def __init__(self, variable: ContextVar[bool]):

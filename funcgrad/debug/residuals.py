@@ -51,6 +51,14 @@ class Kept(NamedTuple):
         Its text, "" where it cannot be had.
     arrays : tuple of str
         The arrays, as ``float64[3,4]``, the largest first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import funcgrad as fg
+    >>> kept = fg.debug.residuals(lambda x: np.sum(np.exp(x)), np.ones(100)).rows[0]
+    >>> kept.bytes, kept.arrays
+    (800, ('float64[100]',))
     """
 
     bytes: int
@@ -72,6 +80,16 @@ class Residuals:
     rows : tuple of Kept
         The parts of `total`, a line each, the largest first. An array that several lines need
         counts for the first of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import funcgrad as fg
+    >>> report = fg.debug.residuals(lambda x: np.sum(np.exp(x)), np.ones(100))
+    >>> report.total, report.arguments, len(report.rows)
+    (800, 0, 1)
+    >>> print(str(report).splitlines()[0])
+    800 B kept for the backward pass
     """
 
     total: int

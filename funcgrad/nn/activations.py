@@ -14,6 +14,7 @@ import numpy as np
 import funcgrad as fg
 from funcgrad.rules.nn import activations
 from funcgrad.rules.nn.activations import as_real
+from funcgrad.rules.nn.normal import normal_cdf
 
 __all__ = [
     "arctan",
@@ -257,7 +258,7 @@ def gelu(x: Any, approximate: bool = True) -> Any:
     if approximate:
         return activations.gelu_tanh(x)
     x = as_real(x)
-    return x * activations.normal_cdf(x)
+    return x * normal_cdf(x)
 
 
 def mish(x: Any) -> Any:

@@ -74,7 +74,7 @@ class AdaptivePool(Module):
         self.operation = operation
 
     def __call__(self, x: Any, *, key: fg.random.Key | None = None) -> Any:
-        """Pool `x`, of shape (..., channels, *spatial)."""
+        """Pool `x`, of shape ``(..., channels, *spatial)``."""
         mean = self.operation in (np.mean, np.average)
         function = (_ADAPTIVE_MEAN if mean else _ADAPTIVE_MAX)[self.num_spatial_dims - 1]
         return pooled(self, function, x, self.num_spatial_dims, {"output_size": self.target_shape})

@@ -66,7 +66,7 @@ class Conv(Module):
 
     Attributes
     ----------
-    weight : ndarray, shape (out_channels, in_channels / groups, *kernel_size)
+    weight : ndarray, shape (out_channels, in_channels / groups, ...)
         The kernels.
     bias : ndarray, shape (out_channels, 1, ...), or None
         The constants.
@@ -140,7 +140,7 @@ class Conv(Module):
         self.bias = start(bias_key, (out_channels, *ones), fan_in, dtype) if use_bias else None
 
     def __call__(self, x: Any, *, key: fg.random.Key | None = None) -> Any:
-        """Convolve `x`, of shape (..., in_channels, *spatial)."""
+        """Convolve `x`, of shape ``(..., in_channels, *spatial)``."""
         x, lead = _one_batch(self, x, self.num_spatial_dims, self.in_channels)
         padding = self.padding
         if self.padding_mode != "zeros":
@@ -190,7 +190,7 @@ class ConvTranspose(Module):
 
     Attributes
     ----------
-    weight : ndarray, shape (in_channels, out_channels / groups, *kernel_size)
+    weight : ndarray, shape (in_channels, out_channels / groups, ...)
         The kernels, as in PyTorch.
     bias : ndarray, shape (out_channels, 1, ...), or None
         The constants.
@@ -257,7 +257,7 @@ class ConvTranspose(Module):
         self.bias = start(bias_key, (out_channels, *ones), fan, dtype) if use_bias else None
 
     def __call__(self, x: Any, *, key: fg.random.Key | None = None) -> Any:
-        """Apply the transpose to `x`, of shape (..., in_channels, *spatial)."""
+        """Apply the transpose to `x`, of shape ``(..., in_channels, *spatial)``."""
         x, lead = _one_batch(self, x, self.num_spatial_dims, self.in_channels)
         bias = None if self.bias is None else np.reshape(self.bias, (-1,))
         functional = fg.nn.functional

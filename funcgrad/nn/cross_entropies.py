@@ -220,7 +220,7 @@ def check_labels(labels: Any, logits: Any, axis: int) -> None:
             where=f"{user_line()} passes labels {describe(labels)} and logits {describe(logits)}",
             fix=f"give labels of shape {tuple(shape)}, that of the logits without axis {axis}",
         )
-    for label in entropy.extremes(labels):
+    for label in entropy.extremes(labels, 0, count - 1):
         if not 0 <= label < count:
             raise ArgumentError(
                 f"class label {label} is out of range for {count} classes",

@@ -140,7 +140,7 @@ def ctc_loss_with_forward_probs(
             fix="(batch, time, classes), (batch, time), (batch, length) and (batch, length)",
         )
     labels = np.where(label_paddings != 0, 0, labels)  # padding may be any number
-    for label in (*extremes(labels), blank_id):
+    for label in (*extremes(labels, 0, logits.shape[2] - 1), blank_id):
         if not 0 <= label < logits.shape[2]:
             raise ArgumentError(
                 f"label {label} is out of range for {logits.shape[2]} classes",

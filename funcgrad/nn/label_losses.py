@@ -206,7 +206,7 @@ def binary_cross_entropy(
     array([0.693147, 0.      ])
     """
     p, t = paired("binary_cross_entropy", predictions, targets)
-    for probability in extremes(p) if hasattr(p, "dtype") else (p,):
+    for probability in extremes(p, 0, 1) if hasattr(p, "dtype") else (p,):
         if probability < 0 or probability > 1:
             raise ArgumentError(
                 f"{probability} is no probability: binary_cross_entropy takes numbers from 0 to 1",

@@ -332,7 +332,7 @@ def _size(layer: str, name: str, value: Any) -> int:
 
 def _in_range(index: Any, count: int) -> None:
     """Raise IndexError unless all integers are rows of the table."""
-    for number in extremes(index):
+    for number in extremes(index, 0, count - 1):
         if not 0 <= number < count:
             raise IndexError(
                 f"{number} is none of the {count} rows of an Embedding, at {user_line()}: "

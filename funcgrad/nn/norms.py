@@ -76,7 +76,7 @@ class LayerNorm(Module):
         self.bias = np.zeros(self.shape, dtype or np.float64) if use_bias else None
 
     def __call__(self, x: Any, *, key: fg.random.Key | None = None) -> Any:
-        """Normalise `x`, of shape (..., *shape)."""
+        """Normalise `x`, of shape ``(..., *shape)``."""
         x = array(x)
         expect_last(self, x, *self.shape)
         out, _ = standardize(x, axis=_last(self.shape), eps=self.eps)
@@ -136,7 +136,7 @@ class RMSNorm(Module):
         self.bias = np.zeros(self.shape, dtype or np.float64) if use_bias else None
 
     def __call__(self, x: Any, *, key: fg.random.Key | None = None) -> Any:
-        """Normalise `x`, of shape (..., *shape)."""
+        """Normalise `x`, of shape ``(..., *shape)``."""
         x = array(x)
         expect_last(self, x, *self.shape)
         out, _ = root_mean_square(x, axis=_last(self.shape), eps=self.eps)

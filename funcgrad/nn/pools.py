@@ -40,7 +40,7 @@ class Pool(Module):
     Parameters
     ----------
     function : callable
-        Takes an array (batch, channels, *spatial), and the options by keyword.
+        Takes an array ``(batch, channels, *spatial)``, and the options by keyword.
     num_spatial_dims : int
         How many axes come after the channels.
     options : dict
@@ -66,7 +66,7 @@ class Pool(Module):
     options: dict[str, Any] = fg.static(factory=dict)
 
     def __call__(self, x: Any, *, key: fg.random.Key | None = None) -> Any:
-        """Pool `x`, of shape (..., channels, *spatial)."""
+        """Pool `x`, of shape ``(..., channels, *spatial)``."""
         return pooled(self, self.function, x, self.num_spatial_dims, self.options)
 
 
@@ -101,7 +101,7 @@ class _MaxPool(Module):
     dims: ClassVar[int]
 
     def __call__(self, x: Any, *, key: fg.random.Key | None = None) -> Any:
-        """Pool `x`, of shape (..., channels, *spatial)."""
+        """Pool `x`, of shape ``(..., channels, *spatial)``."""
         return pooled(
             self,
             _MAX[self.dims - 1],
@@ -225,7 +225,7 @@ class _AvgPool(Module):
     dims: ClassVar[int]
 
     def __call__(self, x: Any, *, key: fg.random.Key | None = None) -> Any:
-        """Pool `x`, of shape (..., channels, *spatial)."""
+        """Pool `x`, of shape ``(..., channels, *spatial)``."""
         return pooled(
             self,
             _AVG[self.dims - 1],

@@ -126,7 +126,8 @@ class Scanned(Module):
 
 def _run(cell: Any, x: Any, state: Any, mask: Any, *, reverse: bool) -> tuple[Any, Any]:
     """Run one cell over the steps of `x`, (..., time, features)."""
-    projected = np.moveaxis(cell.project(x), -2, 0)
+    # Steps first, before the product: its result, the larger array, lies in the order of the steps.
+    projected = cell.project(np.moveaxis(x, -2, 0))
     first = cell.first(projected.shape[1:-1], projected.dtype)
     state = first if state is None else fg.tree.map(_like, first, cell.taken(state))
     recurrent = cell.recurrent()

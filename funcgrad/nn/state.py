@@ -66,6 +66,17 @@ class State(Module):
     ------
     ArgumentError
         An index is not of the model that the state was made with.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import funcgrad as fg
+    >>> layer, state = fg.nn.make_with_state(fg.nn.BatchNorm)(2)
+    >>> out, new = layer(np.array([[1.0, 2.0], [3.0, 6.0]]), state)
+    >>> isinstance(new, fg.nn.State), new is state
+    (True, False)
+    >>> len(fg.tree.leaves(state)) == len(fg.tree.leaves(new))
+    True
     """
 
     values: dict[int, Any]

@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 
-def _looking(name: str, argument: str) -> Any:
+def _looking(name: str, argument: str, example: str, shown: str = "1.0") -> Any:
     function = getattr(np, name)
 
     def made(*args: Any, **kwargs: Any) -> Any:
@@ -53,24 +53,72 @@ def _looking(name: str, argument: str) -> Any:
     Returns
     -------
     ndarray or scalar
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import funcgrad as fg
+    >>> import funcgrad.numpy as fnp
+    >>> {example}
+    {shown}
     """
     return made
 
 
-amax = _looking("amax", "`initial`")
-amin = _looking("amin", "`initial`")
-interp = _looking("interp", "`left`, `right` or `period`")
-max = _looking("max", "`initial`")
-min = _looking("min", "`initial`")
-nanmax = _looking("nanmax", "`initial`")
-nanmin = _looking("nanmin", "`initial`")
-nanprod = _looking("nanprod", "`initial`")
-nansum = _looking("nansum", "`initial`")
-pad = _looking("pad", "`constant_values` or `end_values`")
-prod = _looking("prod", "`initial`")
-repeat = _looking("repeat", "`repeats`")
-resize = _looking("resize", "an element of a list")
-roll = _looking("roll", "`shift`")
-select = _looking("select", "`default`")
-sum = _looking("sum", "`initial`")
-take = _looking("take", "`indices`")
+def _with_initial(name: str, slope: str) -> Any:
+    """Make one of the reductions that start from `initial`."""
+    example = f"fg.grad(lambda x: fnp.{name}([1.0, 2.0], initial=x))({{at}})"
+    return _looking(name, "`initial`", example.format(at="0.5" if "min" in name else "3.0"), slope)
+
+
+amax = _with_initial("amax", "1.0")
+amin = _with_initial("amin", "1.0")
+max = _with_initial("max", "1.0")
+min = _with_initial("min", "1.0")
+nanmax = _with_initial("nanmax", "1.0")
+nanmin = _with_initial("nanmin", "1.0")
+nanprod = _with_initial("nanprod", "2.0")
+nansum = _with_initial("nansum", "1.0")
+prod = _with_initial("prod", "2.0")
+sum = _with_initial("sum", "1.0")
+
+interp = _looking(
+    "interp",
+    "`left`, `right` or `period`",
+    "fg.grad(lambda x: fnp.interp(9.0, [0.0, 1.0], [5.0, 6.0], right=x))(2.0)",
+)
+pad = _looking(
+    "pad",
+    "`constant_values` or `end_values`",
+    "fg.grad(lambda x: fnp.pad(np.zeros(2), 1, constant_values=x).sum())(3.0)",
+    "2.0",
+)
+repeat = _looking(
+    "repeat",
+    "`repeats`",
+    "fg.grad(lambda x: fnp.repeat([x, 1.0], 3).sum())(2.0)",
+    "3.0",
+)
+resize = _looking(
+    "resize",
+    "an element of a list",
+    "fg.grad(lambda x: fnp.resize([x, 1.0], 4).sum())(2.0)",
+    "2.0",
+)
+roll = _looking(
+    "roll",
+    "`shift`",
+    "fg.vmap(lambda n: fnp.roll(np.arange(3), n))(np.array([1, 2]))[0]",
+    "array([2, 0, 1])",
+)
+select = _looking(
+    "select",
+    "`default`",
+    "fg.grad(lambda x: fnp.select([False], [1.0], default=x))(2.0)",
+)
+take = _looking(
+    "take",
+    "`indices`",
+    "fg.vmap(lambda i: fnp.take([10.0, 20.0, 30.0], i))(np.array([2, 0]))",
+    "array([30., 10.])",
+)

@@ -80,6 +80,17 @@ def ones(
     Returns
     -------
     ndarray
+
+    Examples
+    --------
+    >>> import funcgrad as fg
+    >>> import funcgrad.numpy as fnp
+    >>> def f(x):
+    ...     y = fnp.ones(2)
+    ...     y[0] = x * x
+    ...     return y.sum()
+    >>> fg.grad(f)(3.0)
+    6.0
     """
     return assignable(np.ones(shape, dtype, order, **kwargs))
 
@@ -97,6 +108,17 @@ def empty(
     Returns
     -------
     ndarray
+
+    Examples
+    --------
+    >>> import funcgrad as fg
+    >>> import funcgrad.numpy as fnp
+    >>> def f(x):
+    ...     y = fnp.empty(2)
+    ...     y[:] = x * x
+    ...     return y.sum()
+    >>> fg.grad(f)(3.0)
+    12.0
     """
     return assignable(np.empty(shape, dtype, order, **kwargs))
 
@@ -172,6 +194,17 @@ def eye(
     Returns
     -------
     ndarray
+
+    Examples
+    --------
+    >>> import funcgrad as fg
+    >>> import funcgrad.numpy as fnp
+    >>> def f(x):
+    ...     y = fnp.eye(2)
+    ...     y[0, 1] = x * x
+    ...     return y.sum()
+    >>> fg.grad(f)(3.0)
+    6.0
     """
     return assignable(np.eye(N, M, k, dtype, order, **kwargs))
 
@@ -187,6 +220,17 @@ def identity(n: int, dtype: npt.DTypeLike | None = None, **kwargs: Any) -> Any:
     Returns
     -------
     ndarray
+
+    Examples
+    --------
+    >>> import funcgrad as fg
+    >>> import funcgrad.numpy as fnp
+    >>> def f(x):
+    ...     y = fnp.identity(2)
+    ...     y[0, 1] = x * x
+    ...     return y.sum()
+    >>> fg.grad(f)(3.0)
+    6.0
     """
     return assignable(np.identity(n, dtype, **kwargs))
 
@@ -204,6 +248,17 @@ def tri(
     Returns
     -------
     ndarray
+
+    Examples
+    --------
+    >>> import funcgrad as fg
+    >>> import funcgrad.numpy as fnp
+    >>> def f(x):
+    ...     y = fnp.tri(2)
+    ...     y[0, 1] = x * x
+    ...     return y.sum()
+    >>> fg.grad(f)(3.0)
+    6.0
     """
     return assignable(np.tri(N, M, k, dtype, **kwargs))
 
@@ -220,11 +275,23 @@ def arange(*args: Any, **kwargs: Any) -> Any:
     Returns
     -------
     ndarray
+
+    Examples
+    --------
+    >>> import funcgrad as fg
+    >>> import funcgrad.numpy as fnp
+    >>> def f(x):
+    ...     y = fnp.arange(3.0)
+    ...     y[0] = x * x
+    ...     return y.sum()
+    >>> fg.grad(f)(3.0)
+    6.0
     """
     return assignable(np.arange(*args, **kwargs))
 
 
-def _assignable(name: str) -> Any:
+def _assignable(name: str, given: str, put: str = "y[0] = x * x") -> Any:
+    """Wrap a function of NumPy's; `given` and `put` go into the example."""
     function = getattr(np, name)
 
     def made(*args: Any, **kwargs: Any) -> Any:
@@ -241,14 +308,25 @@ def _assignable(name: str) -> Any:
     Returns
     -------
     ndarray
+
+    Examples
+    --------
+    >>> import funcgrad as fg
+    >>> import funcgrad.numpy as fnp
+    >>> def f(x):
+    ...     y = fnp.{name}({given})
+    ...     {put}
+    ...     return y[0] + y[1]
+    >>> fg.grad(f)(3.0)
+    6.0
     """
     return made
 
 
-copy = _assignable("copy")
-empty_like = _assignable("empty_like")
-geomspace = _assignable("geomspace")
-linspace = _assignable("linspace")
-logspace = _assignable("logspace")
-ones_like = _assignable("ones_like")
-zeros_like = _assignable("zeros_like")
+copy = _assignable("copy", "[1.0, 2.0]")
+empty_like = _assignable("empty_like", "[1.0, 2.0]", "y[:] = x * x / 2")
+geomspace = _assignable("geomspace", "1.0, 4.0, 3")
+linspace = _assignable("linspace", "0.0, 1.0, 3")
+logspace = _assignable("logspace", "0.0, 2.0, 3")
+ones_like = _assignable("ones_like", "[1.0, 2.0]")
+zeros_like = _assignable("zeros_like", "[1.0, 2.0]")

@@ -28,6 +28,16 @@ class Joiner:
         How many axes each part has at least.
     trans1d : int
         Where the axes of a part with fewer than `ndmin` come among those; -1 is last.
+
+    Examples
+    --------
+    >>> import funcgrad as fg
+    >>> import funcgrad.numpy as fnp
+    >>> fg.grad(lambda x: fnp.r_[x, 1:3, x * x].sum())(3.0)
+    7.0
+    >>> fg.jacobian(lambda x: fnp.c_[[x, 1.0], [2.0, x]])(3.0)
+    array([[1., 0.],
+           [0., 1.]])
     """
 
     def __init__(self, numpy: Any, axis: int, ndmin: int, trans1d: int):

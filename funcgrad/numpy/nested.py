@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from funcgrad.core.constant import assignable, readable
-from funcgrad.core.level import TracerBase, concrete, is_tracing
+from funcgrad.core.level import TracerBase, concrete, holds_anywhere, is_tracing
 from funcgrad.core.primitive import FUNCTIONS
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import TracerConversionError
@@ -162,6 +162,13 @@ def asanyarray(
     Returns
     -------
     ndarray
+
+    Examples
+    --------
+    >>> import funcgrad as fg
+    >>> import funcgrad.numpy as fnp
+    >>> fg.grad(lambda x: fnp.asanyarray([x, 2 * x]).sum())(1.0)
+    3.0
     """
     return _as(np.asanyarray, a, dtype, order, copy, like)
 
@@ -190,6 +197,13 @@ def ascontiguousarray(a: Any, dtype: npt.DTypeLike | None = None, *, like: Any =
     Returns
     -------
     ndarray
+
+    Examples
+    --------
+    >>> import funcgrad as fg
+    >>> import funcgrad.numpy as fnp
+    >>> fg.grad(lambda x: fnp.ascontiguousarray([x, 2 * x]).sum())(1.0)
+    3.0
     """
     if not isinstance(a, TracerBase) and not holds_tracer(a):
         return np.ascontiguousarray(a, dtype, like=like)
@@ -209,6 +223,13 @@ def asfortranarray(a: Any, dtype: npt.DTypeLike | None = None, *, like: Any = No
     Returns
     -------
     ndarray
+
+    Examples
+    --------
+    >>> import funcgrad as fg
+    >>> import funcgrad.numpy as fnp
+    >>> fg.grad(lambda x: fnp.asfortranarray([[x, 2 * x]]).sum())(1.0)
+    3.0
     """
     if not isinstance(a, TracerBase) and not holds_tracer(a):
         return np.asfortranarray(a, dtype, like=like)
@@ -233,9 +254,17 @@ def asarray_chkfinite(a: Any, dtype: npt.DTypeLike | None = None, order: Order =
     ------
     ValueError
         An element is NaN or infinite.
+
+    Examples
+    --------
+    >>> import funcgrad as fg
+    >>> import funcgrad.numpy as fnp
+    >>> fg.grad(lambda x: fnp.asarray_chkfinite([x, 2 * x]).sum())(1.0)
+    3.0
     """
     made = asarray(a, dtype, order)
-    np.asarray_chkfinite(concrete(made))
+    if holds_anywhere(np.logical_not(np.isfinite(made)), "whether all is finite"):
+        raise ValueError("array must not contain infs or NaNs")
     return made
 
 

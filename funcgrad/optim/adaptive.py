@@ -25,7 +25,21 @@ __all__ = ["ScaleByAdamState", "adam", "adamw", "nadam", "nadamw", "scale_by_ada
 
 
 class ScaleByAdamState(NamedTuple):
-    """The number of steps done, and running means of the gradients and of their squares."""
+    """The number of steps done, and running means of the gradients and of their squares.
+
+    Attributes
+    ----------
+    count : int
+        The number of steps done.
+    mu, nu : pytree
+        The means of the gradients, and of their squares, like the parameters.
+
+    Examples
+    --------
+    >>> import funcgrad as fg
+    >>> fg.optim.scale_by_adam().init({"w": 1.0})
+    ScaleByAdamState(count=0, mu={'w': 0.0}, nu={'w': 0.0})
+    """
 
     count: int  # type: ignore[assignment]  # hides tuple.count, which nobody needs here
     mu: Updates
@@ -99,6 +113,9 @@ def scale_by_adam(
         _, nus, _ = matched(updates, state.nu)
         correct1, correct2 = 1 - b1**count, 1 - b2**count
         ahead = 1 - b1 ** (count + 1)
+        # m / correct1 / (sqrt(v / correct2 + eps_root) + eps), with one division of an array.
+        root = correct2**0.5
+        small_root, small, times = eps_root * correct2, eps * root, root / correct1
         steps, new_mus, new_nus = [], [], []
         for g, m, v in zip(leaves, mus, nus, strict=True):
             if g is None:
@@ -106,14 +123,17 @@ def scale_by_adam(
             elif getattr(g, "shape", ()) != getattr(m, "shape", ()):
                 wrong_shape(updates, state.mu)
             elif numbers and not nesterov and _are_plain(g, m, v):
-                step, new_m, new_v = _plain_step(g, m, v, b1, b2, eps, eps_root, correct1, correct2)
+                step, new_m, new_v = _plain_step(g, m, v, b1, b2, small, small_root, times)
             else:
                 new_m = (1 - b1) * g + b1 * m
                 new_v = (1 - b2) * _square(g) + b2 * v
-                m_hat = new_m / correct1
+                under = new_v + small_root if _is_added(eps_root) else new_v
+                divisor = np.sqrt(under) + small
                 if nesterov:
                     m_hat = b1 * (new_m / ahead) + (1 - b1) * (g / correct1)
-                step = m_hat / (np.sqrt(new_v / correct2 + eps_root) + eps)
+                    step = m_hat / divisor * root
+                else:
+                    step = new_m / divisor * times
                 step, new_m, new_v = like_leaf(step, g), like_leaf(new_m, m), like_leaf(new_v, v)
             steps.append(step)
             new_mus.append(new_m)
@@ -142,10 +162,9 @@ def _plain_step(
     v: Any,
     b1: float,
     b2: float,
-    eps: float,
-    eps_root: float,
-    correct1: float,
-    correct2: float,
+    small: float,
+    small_root: float,
+    times: float,
 ) -> tuple[Any, Any, Any]:
     """Do the same in the three arrays that are returned, without others."""
     step = g * (1 - b1)
@@ -155,14 +174,16 @@ def _plain_step(
     step *= 1 - b2
     v = v * b2
     v += step
-    np.divide(v, correct2, out=step)
-    if eps_root:
-        step += eps_root
-    np.sqrt(step, out=step)
-    step += eps
+    np.sqrt(np.add(v, small_root, out=step) if small_root else v, out=step)
+    step += small
     np.divide(m, step, out=step)
-    step /= correct1
+    step *= times
     return step, m, v
+
+
+def _is_added(eps: Any) -> bool:
+    """Tell whether adding a number changes anything; what is traced might."""
+    return not isinstance(eps, int | float) or eps != 0
 
 
 def _square(g: Any) -> Any:

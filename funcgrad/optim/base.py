@@ -114,6 +114,16 @@ class GradientTransformationExtraArgs(GradientTransformation):
 
     ``update(updates, state, params=None, **extra_args)`` ignores those that it does not know, so
     that `chain` can give all of them to each of its parts.
+
+    Examples
+    --------
+    >>> import funcgrad as fg
+    >>> optimizer = fg.optim.chain(fg.optim.sgd(0.1), fg.optim.clip(1.0))
+    >>> isinstance(optimizer, fg.optim.GradientTransformationExtraArgs)
+    True
+    >>> updates, state = optimizer.update({"w": 2.0}, optimizer.init({"w": 1.0}), value=3.0)
+    >>> updates
+    {'w': -0.2}
     """
 
     __slots__ = ()
@@ -122,7 +132,14 @@ class GradientTransformationExtraArgs(GradientTransformation):
 
 
 class EmptyState(NamedTuple):
-    """The state of a transformation that has none."""
+    """The state of a transformation that has none.
+
+    Examples
+    --------
+    >>> import funcgrad as fg
+    >>> fg.optim.identity().init({"w": 1.0})
+    EmptyState()
+    """
 
 
 def init_empty_state(params: Params) -> EmptyState:

@@ -99,7 +99,8 @@ def global_norm(updates: Updates) -> Any:
         if _SMALL < total < math.inf:
             return np.float64(math.sqrt(total))
         return np.float64(_scaled_norm(leaves))
-    total = sum([np.sum(np.square(np.abs(leaf))) for leaf in leaves])
+    # The same sums, in the same order, of what is traced.
+    total = sum([np.real(np.vdot(leaf, leaf)).astype(np.float64) for leaf in leaves])
     # The square root has no derivative at 0, where the norm has a subgradient: zeros.
     return np.where(np.equal(total, 0), 0, np.sqrt(np.where(np.equal(total, 0), 1, total)))[()]
 
@@ -121,6 +122,14 @@ def _scaled_norm(leaves: list[Any]) -> float:
     if largest == 0 or not math.isfinite(largest):
         return largest
     return largest * math.sqrt(sum([float(np.sum(np.square(size / largest))) for size in sizes]))
+
+
+def _like_number(factor: Any, leaf: Any) -> Any:
+    """Return a traced factor in the precision of a leaf, which a number of Python has anyway."""
+    dtype = getattr(leaf, "dtype", None)
+    if dtype is None or isinstance(factor, int | float):
+        return factor
+    return factor.astype(np.zeros(0, dtype).real.dtype)
 
 
 def clip_by_global_norm(max_norm: Any) -> GradientTransformation:
@@ -147,7 +156,7 @@ def clip_by_global_norm(max_norm: Any) -> GradientTransformation:
 
     def scaled(updates: Updates, norm: Any) -> Updates:
         factor = limit / norm  # NaN if the norm is: what is broken should show
-        return map_updates(lambda leaf: leaf * factor, updates)
+        return map_updates(lambda leaf: leaf * _like_number(factor, leaf), updates)
 
     def update(
         updates: Updates, state: OptState, params: Params | None = None

@@ -23,7 +23,20 @@ __all__ = ["WeightDecaySchedule", "add_decayed_weights", "decay_of_steps"]
 
 
 class WeightDecaySchedule(NamedTuple):
-    """The number of steps done, for a weight decay that depends on it."""
+    """The number of steps done, for a weight decay that depends on it.
+
+    Attributes
+    ----------
+    count : int
+        The number of steps done.
+
+    Examples
+    --------
+    >>> import funcgrad as fg
+    >>> optimizer = fg.optim.add_decayed_weights(fg.optim.linear_schedule(0.1, 0.0, 10))
+    >>> optimizer.init({"w": 1.0})
+    WeightDecaySchedule(count=0)
+    """
 
     count: int  # type: ignore[assignment]  # hides tuple.count, which nobody needs here
 

@@ -88,6 +88,9 @@ def zeros_for(params: Params, dtype: Any = None, *, real: bool = False) -> Any:
             if kind is not None:
                 return np.dtype(kind).type(0)
             return leaf.dtype.type(0) if isinstance(leaf, np.generic) else type(leaf)(0)
+        if type(leaf) is _ndarray:  # memory that is zero takes no room until it is written to
+            order: Any = "F" if leaf.flags.fnc else "C"
+            return np.zeros(leaf.shape, leaf.dtype if kind is None else kind, order)
         return np.zeros_like(leaf, kind)
 
     return tree.map(zero, params)

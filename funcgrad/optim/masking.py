@@ -30,11 +30,31 @@ __all__ = ["MaskedNode", "MaskedState", "ParamsPlaceholder", "is_function", "mas
 
 
 class MaskedNode(NamedTuple):
-    """Stands for what a mask left out: a node without leaves."""
+    """Stands for what a mask left out: a node without leaves.
+
+    Examples
+    --------
+    >>> import funcgrad as fg
+    >>> fg.tree.leaves({"w": fg.optim.MaskedNode(), "b": 1.0})
+    [1.0]
+    """
 
 
 class MaskedState(NamedTuple):
-    """The state of the transformation that is applied where a mask is true."""
+    """The state of the transformation that is applied where a mask is true.
+
+    Attributes
+    ----------
+    inner_state : pytree
+        That state, with a `MaskedNode` for each parameter that is left out.
+
+    Examples
+    --------
+    >>> import funcgrad as fg
+    >>> optimizer = fg.optim.masked(fg.optim.trace(0.9), {"w": False, "b": True})
+    >>> optimizer.init({"w": 1.0, "b": 2.0})
+    MaskedState(inner_state=TraceState(trace={'w': MaskedNode(), 'b': 0.0}))
+    """
 
     inner_state: OptState
 

@@ -25,7 +25,23 @@ __all__ = ["EmaState", "TraceState", "ema", "sgd", "trace"]
 
 
 class TraceState(NamedTuple):
-    """The decaying sums of past gradients, like the parameters."""
+    """The decaying sums of past gradients, like the parameters.
+
+    Attributes
+    ----------
+    trace : pytree
+        The sums.
+
+    Examples
+    --------
+    >>> import funcgrad as fg
+    >>> optimizer = fg.optim.trace(0.5)
+    >>> state = optimizer.init({"w": 1.0})
+    >>> for _ in range(2):
+    ...     _, state = optimizer.update({"w": 4.0}, state)
+    >>> state
+    TraceState(trace={'w': 6.0})
+    """
 
     trace: Updates
 

@@ -87,7 +87,22 @@ def _times(factor: Any, updates: Updates, conjugated: bool) -> Updates:
 
 
 class ScaleByScheduleState(NamedTuple):
-    """The number of steps done."""
+    """The number of steps done.
+
+    Attributes
+    ----------
+    count : int
+        The number of steps done.
+
+    Examples
+    --------
+    >>> import funcgrad as fg
+    >>> optimizer = fg.optim.scale_by_schedule(fg.optim.linear_schedule(1.0, 0.0, 10))
+    >>> state = optimizer.init({"w": 1.0})
+    >>> _, state = optimizer.update({"w": 1.0}, state)
+    >>> state
+    ScaleByScheduleState(count=1)
+    """
 
     count: int  # type: ignore[assignment]  # hides tuple.count, which nobody needs here
 
@@ -97,6 +112,22 @@ class ScaleByLearningRateState(NamedTuple):
 
     Before the first step it is the rate that this will have. Nothing is read from here: to change
     a rate by hand, see `inject_hyperparams`.
+
+    Attributes
+    ----------
+    count : int
+        The number of steps done.
+    learning_rate : float
+        That of the last of them.
+
+    Examples
+    --------
+    >>> import funcgrad as fg
+    >>> state = fg.optim.sgd(0.1).init({"w": 1.0})
+    >>> state[-1]
+    ScaleByLearningRateState(count=0, learning_rate=0.1)
+    >>> state[-1].learning_rate
+    0.1
     """
 
     count: int  # type: ignore[assignment]  # hides tuple.count, which nobody needs here

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from funcgrad.core.level import concrete
+from funcgrad.core.level import holds_anywhere
 from funcgrad.errors import describe
 
 from .arguments import (
@@ -216,7 +216,7 @@ def randint(
     """
     lengths, kind = shape_tuple(shape, "randint"), integer_dtype(dtype, "randint")
     low, high = integers(minval, "minval", "randint"), integers(maxval, "maxval", "randint")
-    if not np.all(concrete(np.less(low, high))):
+    if holds_anywhere(np.greater_equal(low, high), "whether there is an integer between"):
         raise wrong(
             f"got minval={describe(minval)} and maxval={describe(maxval)}, "
             "between which there is no integer",
@@ -226,7 +226,7 @@ def randint(
         )
     limits = np.iinfo(kind)
     outside = np.less(low, limits.min), np.greater(high, limits.max + 1)
-    if any(np.any(concrete(where)) for where in outside):
+    if any(holds_anywhere(where, "whether the bounds fit the dtype") for where in outside):
         raise wrong(
             f"cannot fit integers from {describe(minval)} to below {describe(maxval)} into {kind}",
             "dtype",

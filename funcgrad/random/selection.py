@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from funcgrad.core.dispatch import look_at_all
-from funcgrad.core.level import concrete
+from funcgrad.core.level import concrete, holds_anywhere
 from funcgrad.errors import ShapeError, describe, user_line
 
 from .arguments import parameter, shape_of, shape_tuple, untraced, wrong
@@ -161,7 +161,9 @@ def choice(
     weights = None if p is None else _weights(p, n)
     possible = n
     if not (replace or weights is None):
-        possible = min([np.count_nonzero(row) for row in _rows(weights)], default=n)
+        enough = np.less(np.count_nonzero(weights), count)
+        if holds_anywhere(enough, "whether there are enough to draw from"):
+            possible = min([np.count_nonzero(row) for row in _rows(weights)], default=n)
     if count and (n == 0 if replace else count > possible):
         raise wrong(
             f"cannot draw {count} of {possible} entries{'' if replace else ' without replacement'}",
@@ -321,8 +323,12 @@ def _weights(p: ArrayLike, n: int) -> Any:
             where=f"argument 'p' of choice() at {user_line()}",
             fix="give one probability an entry, along the axis that is drawn from",
         )
-    rows = _rows(weights) if n else []
-    if not all(np.all(row >= 0.0) and 0.0 < row.sum() < np.inf for row in rows):
+    total = np.sum(weights)
+    wrong_ones = (
+        np.logical_not(np.greater_equal(weights, 0.0)),
+        np.logical_not(np.logical_and(np.greater(total, 0.0), np.less(total, np.inf))),
+    )
+    if n and any(holds_anywhere(mask, "whether p are probabilities") for mask in wrong_ones):
         raise wrong(
             f"got probabilities that are negative, not finite or all zero: p={describe(weights)}",
             "p",

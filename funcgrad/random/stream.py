@@ -84,6 +84,16 @@ class KeyReuseWarning(UserWarning):
 
     Turn it into an error with ``warnings.simplefilter("error", KeyReuseWarning)``. To repeat a
     draw on purpose, use ``clone(key)``.
+
+    Examples
+    --------
+    >>> import funcgrad as fg
+    >>> import warnings
+    >>> key = fg.random.key(0)
+    >>> with warnings.catch_warnings(record=True, action="always") as caught:
+    ...     same = key.normal() == key.normal()
+    >>> same, "a key was used twice" in str(caught[0].message)
+    (np.True_, True)
     """
 
 
@@ -268,6 +278,7 @@ def absorb_each(
     data: NDArray[np.uint64], numbers: NDArray[Any], *, purpose: int
 ) -> NDArray[np.uint64]:
     """Hash, as `absorb` does, each of many numbers of at most 64 bits, under keys (..., 2)."""
+    numbers = np.asarray(numbers)  # a number of Python is one of them under `jit`
     shape = np.broadcast_shapes(data.shape[:-1], numbers.shape)
     keys = np.broadcast_to(data, (*shape, 2)).reshape(-1, 2)
     flat = np.broadcast_to(numbers, shape).reshape(-1)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from funcgrad.core.batch import broadcasting
-from funcgrad.core.level import concrete
+from funcgrad.core.level import holds_anywhere
 from funcgrad.core.primitive import Primitive
 from funcgrad.errors import describe
 
@@ -83,7 +83,7 @@ def truncated_normal(
     low, high = parameter(lower, _FLOAT64), parameter(upper, _FLOAT64)
     shapes = {"lower": shape_of(low), "upper": shape_of(high)}
     lengths = shape_around(shape, shapes, "truncated_normal")
-    if not np.all(concrete(np.less(low, high))):
+    if holds_anywhere(np.logical_not(np.less(low, high)), "whether the bounds are in order"):
         raise wrong(
             f"got bounds out of order: lower={describe(lower)}, upper={describe(upper)}",
             "lower",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.level import concrete, looked_at
+from funcgrad.core.level import holds_anywhere, looked_at
 from funcgrad.core.primitive import Sample, overrides
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.rules.complex_parts import assembled
@@ -26,13 +26,15 @@ def _rows(x, dtype):
 def _weights(given, count, name):
     """Return weights of observations as floats, or raise what NumPy would."""
     weights = cast(array_of(given), np.float64)
-    if name == "fweights" and not np.all(np.equal(concrete(weights), np.rint(concrete(weights)))):
+    if name == "fweights" and holds_anywhere(
+        np.not_equal(weights, np.rint(weights)), "whether fweights are integers"
+    ):
         raise TypeError("fweights must be integer")
     if len(shape_of(weights)) > 1:
         raise RuntimeError(f"cannot handle multidimensional {name}")
     if shape_of(weights)[0] != count:
         raise RuntimeError(f"incompatible numbers of samples and {name}")
-    if np.any(concrete(weights) < 0):
+    if holds_anywhere(np.less(weights, 0), "whether weights are negative"):
         raise ValueError(f"{name} cannot be negative")
     return weights
 

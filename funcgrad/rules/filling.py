@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.level import TracerBase, concrete, detached, traced_here
+from funcgrad.core.level import TracerBase, detached, holds_anywhere, traced_here
 from funcgrad.core.primitive import FUNCTIONS
 from funcgrad.core.tracer import unwrap
 from funcgrad.core.zero import shape_of
@@ -132,7 +132,7 @@ def place(arr, mask, vals):
     if _differ(mask):
         values = np.ravel(joined(vals))
         if not values.size:
-            if np.any(concrete(mask)):
+            if holds_anywhere(mask, "whether there is a place to fill"):
                 raise ValueError("Cannot insert from an empty array!")
             return None
         numbers = np.cumsum(np.reshape(mask, (-1,)).astype(np.intp)) - 1  # of the true ones

@@ -150,7 +150,8 @@ def _settled(item: Any) -> Any:
     kind = "i" if traced is None else dtype_of(traced).kind
     item = detached(item)
     if not isinstance(item, TracerBase) and kind in "iub":
-        return np.asarray(item)
+        item = np.asarray(item)
+        return item.astype(np.intp, copy=False) if item.dtype.kind in "iu" else item
     assert traced is not None
     if kind == "b" and not is_batched(item):
         return item  # recorded; the shape of what it selects is part of the record
@@ -172,7 +173,8 @@ def _settled(item: Any) -> Any:
 
 def _within(item: Any, axis: int, n: int) -> Any:
     """Return indices counted from the front; raise if one is out of bounds."""
-    if is_recorded(item):
+    recorded = is_recorded(item)
+    if recorded:
         inside = np.greater_equal(item, -n) & np.less(item, n)
         looked_at(np.all(inside), f"whether indices along axis {axis} are within bounds")
     plain = concrete(item)
@@ -182,6 +184,8 @@ def _within(item: Any, axis: int, n: int) -> Any:
             f"index {np.asarray(plain)[outside].ravel()[0]} is out of bounds for axis {axis} "
             f"with size {n}"
         )
+    if recorded:  # one operation in the program: as good, within bounds
+        return np.remainder(item, n)
     return np.where(np.less(item, 0), np.add(item, n), item)
 
 

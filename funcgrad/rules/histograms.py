@@ -13,7 +13,14 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.batch import by_loop, count_examples, full_batch, loop
-from funcgrad.core.level import TracerBase, concrete, detached, is_batched, looked_at
+from funcgrad.core.level import (
+    TracerBase,
+    concrete,
+    detached,
+    holds_anywhere,
+    is_batched,
+    looked_at,
+)
 from funcgrad.core.primitive import Sample, overrides, primitive
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.rules.gathering import gather, gather_add
@@ -56,15 +63,16 @@ def counted_batch(args, batched, *, minlength):
     """One row of bins after the other, as long as the longest of the examples needs."""
     x, weights = args
     size = count_examples(args, batched)
-    plain = concrete(x)
     shape = shape_of(x)[batched[0] :]
     if (
         len(shape) != 1
-        or plain.min(initial=0) < 0
+        or holds_anywhere(np.less(x, 0), "whether a number is negative")
         or (weights is not None and shape_of(weights)[batched[1] :] != shape)
     ):
         return loop(counted.bind, args, batched, {"minlength": minlength})  # raises
-    length = max(int(plain.max(initial=-1)) + 1, minlength)
+    length = minlength
+    if holds_anywhere(np.greater_equal(x, minlength), "whether there are enough bins"):
+        length = int(looked_at(np.max(x), "the number of bins")) + 1
     x = full_batch(x, batched[0], size)
     if weights is not None:
         weights = np.reshape(full_batch(weights, batched[1], size), -1)
@@ -101,6 +109,10 @@ def counted_samples(rng):
 # Edges
 
 
+def _not_finite(first, last):
+    return np.logical_not(np.logical_and(np.isfinite(first), np.isfinite(last)))
+
+
 _AS_MANY = "a number of bins says how long the result is"
 _GIVE_EDGES = "give the edges of the bins, or the same number for all examples"
 
@@ -109,15 +121,15 @@ def _outer_edges(a, span):
     """Return the first and the last edge: those given, or the extremes of the data."""
     if span is not None:
         first, last = span
-        if np.any(concrete(first) > concrete(last)):
+        if holds_anywhere(np.greater(first, last), "whether the range is empty"):
             raise ValueError("max must be larger than min in range parameter.")
-        if not np.all(np.isfinite(concrete(first)) & np.isfinite(concrete(last))):
+        if holds_anywhere(_not_finite(first, last), "whether the range is finite"):
             raise ValueError(f"supplied range of [{first}, {last}] is not finite")
     elif 0 in shape_of(a):
         first, last = 0, 1
     else:
         first, last = np.min(a), np.max(a)
-        if not np.all(np.isfinite(concrete(first)) & np.isfinite(concrete(last))):
+        if holds_anywhere(_not_finite(first, last), "whether the range is finite"):
             raise ValueError(
                 f"autodetected range of [{concrete(first)}, {concrete(last)}] is not finite"
             )
@@ -138,8 +150,7 @@ def _edges(a, bins, span, weights):
         bins = len(np.histogram_bin_edges(plain, bins, span, weights)) - 1
     if np.ndim(bins) == 1:
         bins = as_array(bins)
-        plain = concrete(bins)
-        if np.any(plain[..., :-1] > plain[..., 1:]):
+        if holds_anywhere(np.greater(bins[..., :-1], bins[..., 1:]), "whether the edges increase"):
             raise ValueError("`bins` must increase monotonically, when an array")
         return bins
     if np.ndim(bins) != 0:
@@ -158,8 +169,7 @@ def _edges(a, bins, span, weights):
     if dtype.kind in "iu":
         dtype = np.result_type(dtype, float)
     edges = np.linspace(first, last, number + 1, dtype=dtype)
-    plain = concrete(edges)
-    if np.any(np.diff(plain) <= 0):
+    if holds_anywhere(np.less_equal(np.diff(edges), 0), "whether the edges increase"):
         raise ValueError(f"Too many bins for data range. Cannot create {number} finite-sized bins.")
     return edges
 
@@ -249,7 +259,9 @@ def histogram(a, bins=10, range=None, density=None, weights=None):
     edges = _edges(a, bins, range, weights)
     even = np.ndim(bins) == 0 and not (range is not None and any(map(is_batched, range)))
     given = len(concrete(edges)) - 1 if isinstance(bins, str) else bins
-    span = None if range is None or not even else tuple(map(concrete, range))
+    span = None
+    if range is not None and even:
+        span = tuple([looked_at(end, "the range") for end in range])
     counts = tally.bind(a, weights, edges, bins=given if even else None, span=span)
     if not density:
         return counts, edges
@@ -331,8 +343,7 @@ def _edges_of(column, bins, span, i):
     if np.ndim(bins) != 1:
         raise ValueError(f"`bins[{i}]` must be a scalar or 1d array")
     edges = as_array(bins)
-    plain = concrete(edges)
-    if np.any(plain[..., :-1] > plain[..., 1:]):
+    if holds_anywhere(np.greater(edges[..., :-1], edges[..., 1:]), "whether the edges increase"):
         raise ValueError(f"`bins[{i}]` must be monotonically increasing, when an array")
     return edges
 

@@ -13,7 +13,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from funcgrad.core.batch import along, count_examples, full_batch, ndim_of
 from funcgrad.core.dispatch import look_at_all
-from funcgrad.core.level import TracerBase, concrete, detached, looked_at
+from funcgrad.core.level import TracerBase, concrete, detached, holds_anywhere, looked_at
 from funcgrad.core.primitive import Sample, overrides, primitive
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.rules.arranging import untake
@@ -173,9 +173,9 @@ def _inserted(arr: Any, obj: Any, values: Any, axis: int) -> Any:
 
 def _counted_from_front(obj: Any, n: int, last: int, axis: int) -> Any:
     """Return places from 0 to `last`; raise if one is out of bounds."""
-    plain = np.asarray(concrete(obj))
-    outside = plain[(plain < -n) | (plain > last)]
-    if outside.size:
+    outside = np.logical_or(np.less(obj, -n), np.greater(obj, last))
+    if holds_anywhere(outside, f"whether places along axis {axis} are within bounds"):
+        outside = np.asarray(concrete(obj))[np.asarray(concrete(outside))]
         raise IndexError(f"index {outside[0]} is out of bounds for axis {axis} with size {n}")
     obj = obj.astype(np.intp)
     return np.where(np.less(obj, 0), np.add(obj, n), obj)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.batch import loop
-from funcgrad.core.level import any_of, concrete, detached
+from funcgrad.core.level import any_of, detached, holds_anywhere
 from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import dtype_of, shape_of, zero_wins
 from funcgrad.rules.gathering import gather, gather_add
@@ -183,7 +183,7 @@ def _traced_interp(x, xp, fp, left=None, right=None, period=None):
         for part in map(array_of, (x, xp, fp))
     )
     if period is not None:
-        if np.any(concrete(period) == 0):
+        if holds_anywhere(np.equal(period, 0), "whether the period is 0"):
             raise ValueError("period must be a non-zero value")
         period, left, right = np.abs(period), None, None
         kind = np.complex128 if dtype_of(fp).kind == "c" else np.float64

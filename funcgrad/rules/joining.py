@@ -15,7 +15,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from funcgrad.core.batch import along, count_examples, ndim_of, shift, together
-from funcgrad.core.level import TracerBase, concrete
+from funcgrad.core.level import TracerBase, concrete, looked_at
 from funcgrad.core.primitive import Sample, overrides, primitive, store
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.rules.families import linear
@@ -317,6 +317,7 @@ def _filled_up(bars: Any, shapes: Any, dtype: Any) -> list[Any]:
 def _cut(split: Any, ary: Any, places: Any, axis: int, *args: Any) -> list[Any]:
     """Split as NumPy's function `split` does, which is asked for the lengths and for errors."""
     shape = shape_of(ary)
+    places = looked_at(places, "where to split")
     parts = split(stand_in(shape), places, *args)
     axis = normalize_axis_index(axis, len(shape))
     stops = tuple(itertools.accumulate(part.shape[axis] for part in parts))

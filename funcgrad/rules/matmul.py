@@ -2,7 +2,8 @@
 
 All are linear in each array by itself, so the tangent is the product rule (`multilinear`), and the
 cotangent of one array is a product of `out_bar` with the other. The rules are arranged so that it
-comes out of BLAS with its axes in order: an array of its own, not a view to be copied.
+comes out of BLAS with its axes in order: an array of its own, not a view to be copied. That of a
+transpose is made as the transpose of a product, so that that of the array itself is in order too.
 
 `vecdot` and `vecmat` conjugate their first array. That is linear too, over the real numbers, and
 its transpose is by our convention a conjugation of the cotangent.
@@ -20,7 +21,7 @@ import numpy as np
 
 from funcgrad.core.batch import align, ndim_of, shift
 from funcgrad.core.foreign import PLAIN, argument
-from funcgrad.core.level import TracerBase
+from funcgrad.core.level import TracerBase, concrete
 from funcgrad.core.primitive import Primitive, Sample, register, store
 from funcgrad.core.zero import dtype_of, fit, is_finite, shape_of
 from funcgrad.rules.families import multilinear
@@ -55,6 +56,31 @@ def rows(x: Any) -> Any:
     """Return `x` as a matrix, all axes but the last in one."""
     *leading, last = shape_of(x)
     return x if len(leading) == 1 else np.reshape(x, (prod(leading), last))
+
+
+def rows_times(x: Any, matrix: Any) -> Any:
+    """Return ``x @ matrix`` as one product of matrices, where NumPy makes many of a stack."""
+    lead = shape_of(x)[:-1]
+    if len(lead) <= 1:
+        return np.matmul(x, matrix)
+    return np.reshape(np.matmul(rows(x), matrix), (*lead, shape_of(matrix)[-1]))
+
+
+def is_turned(x: Any) -> bool:
+    """Tell whether the last two axes are swapped in memory, as those of a transpose are."""
+    plain = x if type(x) is np.ndarray else concrete(x)
+    if type(plain) is not np.ndarray:
+        return False
+    strides = plain.strides
+    return bool(abs(strides[-2]) < abs(strides[-1]))
+
+
+def turned_product(x1: Any, x2: Any, turned: bool) -> Any:
+    """Return ``x1 @ x2``, with its last two axes swapped in memory if it is to be `turned`."""
+    if not turned:
+        return np.matmul(x1, x2)
+    product = np.matmul(np.swapaxes(x2, -1, -2), np.swapaxes(x1, -1, -2))
+    return np.swapaxes(product, -1, -2)
 
 
 def contract(x: Any, y: Any, axes_x: Any, axes_y: Any, places: Any = None) -> Any:
@@ -197,12 +223,13 @@ matmul = Gufunc(np.matmul)
 def matmul_pullbacks(x1, x2):
     n1, n2 = len(shape_of(x1)), len(shape_of(x2))
     if n1 == 2 and n2 == 2:
+        turned1, turned2 = is_turned(x1), is_turned(x2)
 
         def matmul_pullback1(out_bar):
-            return np.matmul(solid(out_bar), x2.T)
+            return turned_product(solid(out_bar), x2.T, turned1)
 
         def matmul_pullback2(out_bar):
-            return np.matmul(x1.T, solid(out_bar))
+            return turned_product(x1.T, solid(out_bar), turned2)
 
     elif n1 == 1 and n2 == 1:
         return multiply_pullbacks(x1, x2)
@@ -228,17 +255,20 @@ def matmul_pullbacks(x1, x2):
     else:
         # Where an argument is one matrix for all, the product sums over the stack as well: the
         # stack of its cotangents is never formed.
+        turned1, turned2 = is_turned(x1), is_turned(x2)
 
         def matmul_pullback1(out_bar):
             if n1 == 2:
                 summed = (*range(n2 - 2), n2 - 1)
                 return contract(out_bar, x2, summed, summed)
-            return np.matmul(solid(out_bar), np.swapaxes(x2, -1, -2))
+            if n2 == 2:
+                return rows_times(solid(out_bar), x2.T)
+            return turned_product(solid(out_bar), np.swapaxes(x2, -1, -2), turned1)
 
         def matmul_pullback2(out_bar):
             if n2 == 2:
-                return np.matmul(rows(x1).T, rows(solid(out_bar)))
-            return np.matmul(np.swapaxes(x1, -1, -2), solid(out_bar))
+                return turned_product(rows(x1).T, rows(solid(out_bar)), turned2)
+            return turned_product(np.swapaxes(x1, -1, -2), solid(out_bar), turned2)
 
     return matmul_pullback1, matmul_pullback2
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from funcgrad.core.batch import align, count_examples, full_batch, loop, ndim_of, shift
-from funcgrad.core.level import TracerBase, concrete, is_recorded, looked_at
+from funcgrad.core.level import TracerBase, holds_anywhere, is_recorded, looked_at
 from funcgrad.core.primitive import Sample, overrides, primitive
 from funcgrad.core.zero import dtype_of, is_finite, shape_of, zero_wins
 from funcgrad.errors import ArgumentError, user_line
@@ -207,7 +207,7 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
         if dtype_of(a).kind in "biu":
             dtype = np.result_type(dtype, np.float64)
         total = np.sum(weights, axis=axis, dtype=dtype, keepdims=keepdims)
-        if np.any(concrete(total) == 0.0):
+        if holds_anywhere(np.equal(total, 0.0), "whether weights add up to 0"):
             raise ZeroDivisionError("Weights sum to zero, can't be normalized")
         made = np.sum(cast(a, dtype) * cast(weights, dtype), axis=axis, keepdims=keepdims) / total
     if not returned:

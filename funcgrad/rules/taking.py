@@ -13,7 +13,7 @@ from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.rules.families import linear
 from funcgrad.rules.gathering import read_at
 from funcgrad.rules.indexing import refuse_traced, scatter_add
-from funcgrad.rules.spelling import holds_tracer, joined
+from funcgrad.rules.spelling import array_of, holds_tracer, joined
 
 __all__: list[str] = []
 
@@ -68,7 +68,7 @@ def traced_take(a, indices, axis=None, out=None, mode="raise"):
     """Take by indices that may be traced, as they are where they differ between examples."""
     if not holds_tracer(indices) or dtype_of(joined(indices)).kind not in "iu":
         return take(a, indices, axis, out, mode)
-    indices = joined(indices)
+    a, indices = array_of(a), joined(indices)
     shape = shape_of(a)
     if axis is None:
         a, shape, axis = np.reshape(a, (math.prod(shape),)), (math.prod(shape),), 0

@@ -435,7 +435,15 @@ def _between(solver: Callable[..., Any]) -> Callable[..., Any]:
     find.__doc__ = (
         f"Find a root of a function between two points, as `scipy.optimize.{name}`.\n\n"
         "The root may be differentiated by whatever the function depends on, `args` or traced\n"
-        "values that it closes over. The options must be given by name.\n"
+        "values that it closes over. The options must be given by name.\n\n"
+        "Examples\n"
+        "--------\n"
+        ">>> import funcgrad as fg\n"
+        ">>> from funcgrad.scipy import optimize\n"
+        ">>> def root(a):\n"
+        f"...     return optimize.{name}(lambda x: x * x - a, 0.0, 5.0)\n"
+        ">>> round(float(root(4.0)), 6), round(fg.grad(root)(4.0), 6)\n"
+        "(2.0, 0.25)\n"
     )
     return find
 

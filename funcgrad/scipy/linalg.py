@@ -144,7 +144,7 @@ hankel = structured.hankel.fun
 circulant = structured.circulant.fun
 companion = structured.companion.fun
 
-# Docstrings of the commonest: an example each.
+# Docstrings: an example each.
 
 
 def _show(function: Any, code: str, *result: str) -> None:
@@ -156,13 +156,64 @@ def _show(function: Any, code: str, *result: str) -> None:
     function.__doc__ += "\n".join(["", "Examples", "--------", *shown, *result, ""])
 
 
+_show(
+    block_diag,
+    "fg.grad(lambda a: linalg.block_diag(a, 5.0).sum())(A)",
+    "array([[1., 1.],",
+    "       [1., 1.]])",
+)
+_show(
+    cho_factor,
+    "fg.grad(lambda a: linalg.cho_factor(a)[0][0, 0])(np.eye(1) * 4.0)",
+    "array([[0.25]])",
+)
+_show(
+    cho_solve,
+    "fg.grad(lambda b: linalg.cho_solve((np.eye(2) * 2.0, True), b)[1])(np.ones(2))",
+    "array([0.  , 0.25])",
+)
 _show(cholesky, "fg.grad(lambda a: linalg.cholesky(a)[0, 0])(np.eye(1) * 4.0)", "array([[0.25]])")
+_show(
+    circulant,
+    "fg.jacobian(lambda c: linalg.circulant(c)[0])(np.ones(2))",
+    "array([[1., 0.],",
+    "       [0., 1.]])",
+)
+_show(
+    companion,
+    "fg.jacobian(lambda c: linalg.companion(c)[0])(np.array([1.0, 2.0, 3.0]))",
+    "array([[ 2., -1.,  0.],",
+    "       [ 3.,  0., -1.]])",
+)
+_show(coshm, "fg.jvp(linalg.coshm, (np.eye(2),), (A,))[1][0] / np.sinh(1.0)", "array([2., 1.])")
+_show(cosm, "fg.jvp(linalg.cosm, (np.eye(2),), (A,))[1][0] / np.sin(1.0)", "array([-2., -1.])")
 _show(det, "fg.grad(linalg.det)(A)[1]", "array([-1.,  2.])")
 _show(eigh, "fg.grad(lambda a: linalg.eigh(a)[0][1])(np.diag([1.0, 3.0]))[1]", "array([0., 1.])")
+_show(
+    eigvalsh, "fg.grad(lambda a: linalg.eigvalsh(a)[1])(np.diag([1.0, 3.0]))[1]", "array([0., 1.])"
+)
 _show(expm, "fg.jvp(linalg.expm, (np.eye(2) * 0,), (A,))[1][0]", "array([2., 1.])")
 _show(expm_frechet, "linalg.expm_frechet(np.eye(2) * 0, A)[1][0]", "array([2., 1.])")
+_show(
+    fractional_matrix_power,
+    "fg.jvp(lambda a: linalg.fractional_matrix_power(a, 1.5), (np.eye(2),), (A,))[1][0].round(12)",
+    "array([3. , 1.5])",
+)
+_show(hankel, "fg.grad(lambda c: linalg.hankel(c).sum())(np.ones(3))", "array([1., 2., 3.])")
 _show(inv, "fg.jvp(linalg.inv, (np.eye(2),), (A,))[1][0]", "array([-2., -1.])")
 _show(logm, "fg.jvp(linalg.logm, (np.eye(2),), (A,))[1][0].round(12)", "array([2., 1.])")
+_show(
+    lu,
+    "fg.grad(lambda a: linalg.lu(a)[2][1, 1])(A)",
+    "array([[ 0. ,  0. ],",
+    "       [-0.5,  1. ]])",
+)
+_show(
+    lu_factor,
+    "fg.grad(lambda a: linalg.lu_factor(a)[0][1, 1])(A)",
+    "array([[ 0. ,  0. ],",
+    "       [-0.5,  1. ]])",
+)
 _show(
     lu_solve,
     "fg.grad(lambda b: linalg.lu_solve(linalg.lu_factor(A), b)[1])(np.ones(2))",
@@ -170,19 +221,65 @@ _show(
 )
 _show(norm, "fg.grad(linalg.norm)(np.array([3.0, 4.0]))", "array([0.6, 0.8])")
 _show(pinv, "fg.jvp(linalg.pinv, (np.eye(2),), (A,))[1][0].round(12)", "array([-2., -1.])")
+_show(
+    pinvh,
+    "fg.jvp(linalg.pinvh, (np.eye(2),), (np.diag([1.0, 3.0]),))[1].round(12)",
+    "array([[-1.,  0.],",
+    "       [ 0., -3.]])",
+)
+_show(
+    polar,
+    "fg.jvp(lambda a: linalg.polar(a)[1], (np.eye(2),), (A,))[1].round(12)",
+    "array([[2. , 0.5],",
+    "       [0.5, 4. ]])",
+)
 _show(qr, "fg.jvp(lambda x: np.abs(linalg.qr(x)[1]), (A,), (A,))[1][0]", "array([2., 1.])")
+_show(sinhm, "fg.jvp(linalg.sinhm, (np.eye(2) * 0,), (A,))[1][0]", "array([2., 1.])")
+_show(sinm, "fg.jvp(linalg.sinm, (np.eye(2) * 0,), (A,))[1][0]", "array([2., 1.])")
 _show(
     solve,
     "fg.grad(lambda b: linalg.solve(A, b)[1])(np.ones(2))",
     "array([0.  , 0.25])",
 )
 _show(
+    solve_banded,
+    "fg.grad(lambda b: linalg.solve_banded((0, 0), np.array([[2.0, 4.0]]), b).sum())(np.ones(2))",
+    "array([0.5 , 0.25])",
+)
+_show(
+    solve_continuous_lyapunov,
+    "fg.grad(lambda q: linalg.solve_continuous_lyapunov(np.eye(2), q)[0, 0])(A)",
+    "array([[0.5, 0. ],",
+    "       [0. , 0. ]])",
+)
+_show(
+    solve_discrete_lyapunov,
+    "fg.grad(lambda q: linalg.solve_discrete_lyapunov(np.eye(2) / 2, q)[0, 0])(A).round(12)",
+    "array([[1.33333333, 0.        ],",
+    "       [0.        , 0.        ]])",
+)
+_show(
+    solve_sylvester,
+    "fg.grad(lambda q: linalg.solve_sylvester(np.eye(2), np.eye(2), q)[0, 1])(A)",
+    "array([[0. , 0.5],",
+    "       [0. , 0. ]])",
+)
+_show(
     solve_triangular,
     "fg.grad(lambda b: linalg.solve_triangular(A, b)[1])(np.ones(2))",
     "array([0.  , 0.25])",
 )
+_show(
+    solveh_banded,
+    "fg.grad(lambda b: linalg.solveh_banded(np.array([[2.0, 4.0]]), b).sum())(np.ones(2))",
+    "array([0.5 , 0.25])",
+)
 _show(sqrtm, "fg.jvp(linalg.sqrtm, (np.eye(2),), (A,))[1][0]", "array([1. , 0.5])")
 _show(svd, "fg.grad(lambda a: linalg.svd(a)[1][0])(np.diag([1.0, 3.0]))[1]", "array([0., 1.])")
+_show(svdvals, "fg.grad(lambda a: linalg.svdvals(a)[0])(np.diag([1.0, 3.0]))[1]", "array([0., 1.])")
+_show(tanhm, "fg.jvp(linalg.tanhm, (np.eye(2) * 0,), (A,))[1][0]", "array([2., 1.])")
+_show(tanm, "fg.jvp(linalg.tanm, (np.eye(2) * 0,), (A,))[1][0]", "array([2., 1.])")
+_show(toeplitz, "fg.grad(lambda c: linalg.toeplitz(c).sum())(np.ones(3))", "array([3., 4., 2.])")
 
 # Functions without a rule -> what to write instead.
 _INSTEAD = {

@@ -51,7 +51,23 @@ _ENCRYPTED = 1
 
 
 class FileFormatError(FuncgradError, ValueError):
-    """A file is not one that `save` wrote, or it is damaged."""
+    """A file is not one that `save` wrote, or it is damaged.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import funcgrad as fg
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "params.fg")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("hello")
+    ...     fg.load(path)
+    Traceback (most recent call last):
+        ...
+    funcgrad.serialize.archive.FileFormatError: ...params.fg was not written by funcgrad.save
+      where: it is no zip archive; ...
+      fix:   give a path that save has written to
+    """
 
 
 def write_archive(

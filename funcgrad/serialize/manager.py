@@ -31,7 +31,20 @@ _TRIES = 1000  # each in vain takes a writer that saves meanwhile
 
 
 class CheckpointNotFoundError(FuncgradError, FileNotFoundError):
-    """There is no checkpoint, or none of that step."""
+    """There is no checkpoint, or none of that step.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import funcgrad as fg
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     fg.CheckpointManager(folder).restore()
+    Traceback (most recent call last):
+        ...
+    funcgrad.serialize.manager.CheckpointNotFoundError: there is no checkpoint
+      where: ...
+      fix:   look at manager.latest_step() before: it is None as long as there is none
+    """
 
 
 class CheckpointManager:

@@ -1,97 +1,63 @@
-"""The arguments of a jitted function: which are static, and how a call finds its programs."""
+"""How a call of a jitted function finds its programs: by the structure and kinds of its leaves."""
 
 from __future__ import annotations
 
-import inspect
+import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from funcgrad import tree
-from funcgrad.core.level import TracerBase
-from funcgrad.errors import ArgumentError, describe, user_line
 from funcgrad.staging.record import argument_names, paths_of
-from funcgrad.staging.signature import Held, Kinds, is_traced
+from funcgrad.staging.signature import Held, Kinds, is_traced, refuse_donated
 from funcgrad.staging.structures import flattener
-from funcgrad.staging.variants import Programs, name_of
+from funcgrad.staging.subject import Subject
+from funcgrad.staging.variants import Programs
 
-if TYPE_CHECKING:
-    from funcgrad.staging.jit import Jitted
-
-__all__ = ["Call", "NamedArguments", "Structure"]
+__all__ = ["Call", "Known"]
 
 
-class NamedArguments:
-    """The arguments that `static_argnums` and `static_argnames` name, however they are passed."""
+class Known:
+    """What is known of the calls of a function.
 
-    def __init__(self, fun: Callable[..., Any], what: str, options: dict[str, Any]):
-        numbers = options[f"{what}_argnums"]
-        names = options[f"{what}_argnames"]
-        numbers = (numbers,) if isinstance(numbers, int) else tuple(numbers)
-        names = (names,) if isinstance(names, str) else tuple(names)
-        try:
-            parameters = list(inspect.signature(fun).parameters.values())
-        except (TypeError, ValueError):  # some builtins have no signature
-            parameters = []
-        positional = [
-            p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-        ]
-        takes_more = any(p.kind is p.VAR_POSITIONAL for p in parameters) or not parameters
-        takes_names = any(p.kind is p.VAR_KEYWORD for p in parameters) or not parameters
-        self.numbers = set()
-        self.names = set(names)
-        for number in numbers:
-            if type(number) is not int or not (
-                takes_more or -len(positional) <= number < len(positional)
-            ):
-                raise ArgumentError(
-                    f"{what}_argnums={number!r} of jit is out of range: {name_of(fun)} has the "
-                    f"parameters {positional}",
-                    where=user_line(),
-                    fix=f"count from 0, or name it with {what}_argnames=",
-                )
-            if number < 0 and positional:
-                number += len(positional)
-            self.numbers.add(number)
-            if 0 <= number < len(positional):
-                self.names.add(positional[number])
-        known = {p.name for p in parameters}
-        for name in names:
-            if name not in known and not takes_names:
-                raise ArgumentError(
-                    f"{what}_argnames={name!r} of jit names no parameter of {name_of(fun)}, which "
-                    f"has {sorted(known)}",
-                    where=user_line(),
-                    fix="write the name of a parameter",
-                )
-            if name in positional:
-                self.numbers.add(positional.index(name))
+    Attributes
+    ----------
+    subject : Subject
+    flat : dict
+        By the types of arguments that are leaves all.
+    kinds : dict
+        By the structure and the types of leaves.
+    structures : dict
+        By structure, what takes arguments apart.
+    last : Structure or None
+        That for the last call.
+    """
 
-    def __bool__(self) -> bool:
-        return bool(self.numbers or self.names)
+    __slots__ = ("flat", "kinds", "last", "structures", "subject")
 
-    def hold(self, args: Any, kwargs: Any, names: Callable[[], Sequence[str]]) -> tuple[Any, Any]:
-        """Return the arguments with the static ones in a leaf that compares by content."""
-        count = len(args)
+    def __init__(self, subject: Subject):
+        self.subject = subject
+        self.flat: dict[Any, Kinds] = {}
+        self.kinds: dict[Any, Kinds] = {}
+        self.structures: dict[Any, Structure] = {}
+        self.last: Structure | None = None
 
-        def held(place: int, value: Any) -> Held:
-            if type(value) is Held:
-                return value
-            if any(isinstance(leaf, TracerBase) for leaf in tree.leaves(value)):
-                raise ArgumentError(
-                    f"the argument {names()[place]!r} is static, and {describe(value)} is traced",
-                    where=f"{names()[place]}, {user_line()}",
-                    fix="give it a plain value, or do not make it static",
-                )
-            return Held(value, lambda: names()[place])
+    def clear(self) -> None:
+        """Forget all programs."""
+        self.flat.clear()
+        self.kinds.clear()
+        self.structures.clear()
+        self.last = None
 
-        numbers = {number % count for number in self.numbers if -count <= number < count}
-        args = tuple([held(i, value) if i in numbers else value for i, value in enumerate(args)])
-        keys = sorted(kwargs)
-        kwargs = {
-            key: held(count + keys.index(key), value) if key in self.names else value
-            for key, value in kwargs.items()
-        }
-        return args, kwargs
+    def find(self, args: tuple[Any, ...]) -> tuple[Programs, Sequence[Any]] | None:
+        """Return the programs for arguments, and the values of their variables, if at hand."""
+        kinds = self.flat.get(tuple(map(type, args)))
+        if kinds is not None:
+            key, values = kinds.sort(args)
+            programs = kinds.entries.get(key)
+            return None if programs is None else (programs, values)
+        if self.last is not None and len(args) == self.last.count:
+            return self.last.find(args)
+        return None
 
 
 class Structure:
@@ -123,53 +89,65 @@ class Structure:
 class Call:
     """One call: its leaves, its signature, and the programs for that."""
 
-    def __init__(self, jitted: Jitted, args: Any, kwargs: Any):
-        self.jitted = jitted
-        if jitted.static:
-            args, kwargs = jitted.static.hold(
-                args, kwargs, lambda: argument_names(jitted.fun, len(args), kwargs)
+    def __init__(self, known: Known, args: Any, kwargs: Any):
+        self.known = known
+        subject = known.subject
+        if subject.static:
+            args, kwargs = subject.static.hold(
+                args, kwargs, lambda: argument_names(subject.fun, len(args), kwargs)
             )
         self.args, self.kwargs = args, kwargs
         leaves, self.treedef = tree.flatten((args, kwargs))
         self.leaves = leaves
+        # What `paths` returns, for what is kept, which must not keep the arguments.
+        self.kept_paths = functools.partial(_paths, subject.fun, self.treedef, len(leaves))
         self.is_traced = is_traced(leaves)
         if self.is_traced:
             return
         types = tuple(map(type, leaves))
-        kinds = jitted.kinds.get((self.treedef, types))
+        kinds = known.kinds.get((self.treedef, types))
         if kinds is None:
-            kinds = Kinds(leaves, self.paths)
-            jitted.kinds[self.treedef, types] = kinds
+            kinds = Kinds(leaves, self.kept_paths)
+            known.kinds[self.treedef, types] = kinds
             if (
                 not kwargs
                 and kinds.is_plain
                 and len(args) == len(leaves)
                 and all(arg is leaf for arg, leaf in zip(args, leaves, strict=True))
             ):
-                jitted.flat[types] = kinds
+                known.flat[types] = kinds
         self.kinds = kinds
         self.types = types
         self.key, self.values = kinds.sort(leaves)
 
     def remember(self) -> None:
         """Make code that takes the next arguments of this structure apart."""
-        jitted = self.jitted
-        if self.types in jitted.flat:
+        known = self.known
+        if self.types in known.flat:
             return
-        known = jitted.structures.get(self.treedef)
-        if known is None:
-            known = jitted.structures[self.treedef] = Structure(self.args)
-        known.kinds[self.types] = self.kinds
-        jitted.last = known
+        structure = known.structures.get(self.treedef)
+        if structure is None:
+            structure = known.structures[self.treedef] = Structure(self.args)
+        structure.kinds[self.types] = self.kinds
+        known.last = structure
 
     def paths(self) -> list[str]:
         """Return the paths of the leaves."""
-        names = argument_names(self.jitted.fun, len(self.args), self.kwargs)
-        return paths_of((self.args, self.kwargs), names)
+        return self.kept_paths()
 
     def programs(self) -> Programs:
         """Return the programs for the signature."""
         found: Programs | None = self.kinds.entries.get(self.key)
         if found is None:
+            refuse_donated(self.leaves, self.paths)
+            for part in self.key:
+                if type(part) is Held:
+                    part.keep()
             found = self.kinds.entries.setdefault(self.key, Programs())
         return found
+
+
+def _paths(fun: Callable[..., Any], treedef: Any, count: int) -> list[str]:
+    """Return the paths of the leaves of arguments of this structure."""
+    args, kwargs = tree.unflatten(treedef, list(range(count)))
+    return paths_of((args, kwargs), argument_names(fun, len(args), kwargs))

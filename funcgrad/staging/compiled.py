@@ -3,51 +3,35 @@
 The memory that a run works in is kept for the next one. Each run takes a set of arrays that no
 other run has, so that threads, and calls within calls, do not meet. Large results are kept track
 of too: where nobody holds one any more, such as the parameters of the step before last, its memory
-is as good as fresh memory, and is there already.
+is as good as fresh memory, and is there already. Donated arguments are written to: see
+`funcgrad.staging.donation`.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
-from sys import getrefcount
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
 
-from funcgrad.staging.backends.numpy import Source, emit
+from funcgrad.staging.backends.numpy import (
+    NotFinite,
+    Otherwise,
+    Source,
+    emit,
+    writing_stages,
+)
+from funcgrad.staging.donation import copy_on_own_memory, gone, invalidate, is_ours, shared
+from funcgrad.staging.equations import Var
 from funcgrad.staging.passes.pipeline import optimised, stages
 from funcgrad.staging.program import Program
+from funcgrad.staging.recycling import recycled
+from funcgrad.staging.showing import SHOWN, texts
 from funcgrad.staging.strict import StrictTrace
 from funcgrad.staging.structures import builder
 
 __all__ = ["Executable"]
 
-
-def _take(kept: list[Any]) -> Any:
-    """Return an array of these that nobody else holds; None if there is none."""
-    for _ in range(len(kept)):
-        try:
-            found = kept.pop(0)
-        except IndexError:  # another thread has taken it
-            return None
-        if getrefcount(found) == _ALONE and found.flags.writeable:
-            return found
-        kept.append(found)
-    return None
-
-
-def _count(kept: list[Any]) -> int:
-    """Return the count of references to an array that `_take` sees if nobody else holds it."""
-    found = kept.pop(0)
-    return getrefcount(found)
-
-
-_ALONE = _count([np.empty(1)])
-# Without the lock of the interpreter a count says nothing.
-_COUNTS = getattr(sys, "_is_gil_enabled", lambda: True)()
-# Arrays of each result that are kept track of: what the caller has, and what it had before.
-_TRACKED = 2
 
 _errstate = np.errstate
 # Sets of arrays that are kept for the next run.
@@ -68,6 +52,8 @@ class Executable:
     __slots__ = (
         "_aliases",
         "_build",
+        "_constants",
+        "_donated",
         "_layouts",
         "_leaves",
         "_pool",
@@ -79,13 +65,28 @@ class Executable:
         "recorded",
     )
 
-    def __init__(self, program: Program, trace: StrictTrace):
+    def __init__(self, program: Program, trace: StrictTrace, donated: Sequence[int] = ()):
         self.recorded = program
         self._layouts = dict(trace.layouts)  # passes add to it
         self.program = optimised(program, self._layouts)
         self._aliases = trace.aliases
-        source = emit(self.program, self._layouts, self._aliases)
+        inputs = program.inputs
+        source = emit(
+            self.program,
+            self._layouts,
+            self._aliases,
+            donated=frozenset([inputs[place].number for place in donated]),
+        )
         self.plan = source.plan
+        # Of the arguments that are donated: their order in memory, if results are written there,
+        # and what is left of them.
+        orders = {number: self._layouts[number] for number in self.plan.donated.values()}
+        self._constants = [constant.value for constant in program.constants] if donated else []
+        names = [leaf.path for leaf in program.arguments if isinstance(leaf.atom, Var)]
+        self._donated = {
+            place: (orders.get(inputs[place].number, ""), gone(program.name, names[place]))
+            for place in donated
+        }
         self.function = source.compile()
         self._pool: list[Any] = []
         self._results: list[list[Any]] = [[] for _ in self.plan.results]
@@ -100,17 +101,52 @@ class Executable:
         self._leaves = (
             None if all(leaf.atom is not None and leaf.box is None for leaf in results) else results
         )
+        show = SHOWN.get()
+        if show is not None:
+            for stage, text in texts(self):
+                show(program.name, stage, text)
 
-    def source(self, *, comments: bool = True) -> Source:
+    def source(self, *, comments: bool = True, taken: Collection[str] = ()) -> Source:
         """Return the source, with the user's lines as comments."""
-        return emit(self.program, self._layouts, self._aliases, comments=comments)
+        return emit(self.program, self._layouts, self._aliases, comments=comments, taken=taken)
 
     def stages(self) -> list[tuple[str, Program]]:
         """Return the name of each pass, and the program after it."""
-        return list(stages(self.recorded, dict(self._layouts)))
+        layouts = dict(self._layouts)
+        found = list(stages(self.recorded, layouts))
+        return [*found, *writing_stages(found[-1][1], layouts)]
 
     def run(self, values: Sequence[Any]) -> Any:
         """Return the outputs for these values of the variables."""
+        return self._run_donating(values) if self._donated else self._run(values)
+
+    def _run_donating(self, values: Sequence[Any]) -> Any:
+        """Run, writing results into the memory of arguments that are donated."""
+        own, given = [], list(values)
+        twice = shared([*values, *self._constants], self._donated)
+        for place, (order, _) in self._donated.items():
+            value = values[place]
+            if place not in twice and is_ours(value, order):
+                own.append(place)
+                if order:
+                    given[place] = value.view()
+            elif order:
+                given[place] = copy_on_own_memory(value, order)
+        try:
+            outs = self._run(given)
+        except (Otherwise, NotFinite):  # before anything was written
+            raise
+        except BaseException:
+            self._invalidate(values, own)
+            raise
+        self._invalidate(values, own)
+        return outs
+
+    def _invalidate(self, values: Sequence[Any], places: Sequence[int]) -> None:
+        for place in places:
+            invalidate(values[place], self._donated[place][1])
+
+    def _run(self, values: Sequence[Any]) -> Any:
         pool = self._pool
         try:
             work = pool.pop()
@@ -132,16 +168,10 @@ class Executable:
 
     def _memory(self) -> list[Any]:
         """Return arrays for the large results."""
-        made = []
-        for kept, spec in zip(self._results, self.plan.results, strict=True):
-            shape, dtype, order = spec
-            found: Any = _take(kept)
-            if found is None or found.shape != shape or found.dtype != dtype:
-                found = np.empty(shape, dtype, "F" if order == "F" else "C")
-            if _COUNTS and len(kept) < _TRACKED:
-                kept.append(found)
-            made.append(found)
-        return made
+        return [
+            recycled(kept, shape, dtype, "F" if order == "F" else "C")
+            for kept, (shape, dtype, order) in zip(self._results, self.plan.results, strict=True)
+        ]
 
     def _filled(self, outs: Sequence[Any]) -> list[Any]:
         made = iter(outs)

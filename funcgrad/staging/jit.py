@@ -19,12 +19,15 @@ from typing import Any
 from funcgrad import tree
 from funcgrad.core.tracer import Tracer
 from funcgrad.errors import ArgumentError, TreeMismatchError, user_line
-from funcgrad.staging.arguments import Call, NamedArguments, Structure
+from funcgrad.staging.arguments import Call, Known
 from funcgrad.staging.backends.module import module_text
 from funcgrad.staging.compiled import Executable
 from funcgrad.staging.pulled import Pulled, PulledRules, watching
-from funcgrad.staging.signature import Kinds
-from funcgrad.staging.variants import Programs, name_of, origin_of, releasing
+from funcgrad.staging.refusals import check_function
+from funcgrad.staging.showing import texts
+from funcgrad.staging.signature import Kinds, refuse_donated
+from funcgrad.staging.subject import Subject, name_of, origin_of, releasing
+from funcgrad.staging.variants import Programs
 from funcgrad.staging.watching import Watched
 from funcgrad.transforms.calls import call as call_rules
 from funcgrad.transforms.flat import Transformed
@@ -53,7 +56,8 @@ def jit(
         `range`, shapes). They are compared by content, also lists, dicts and arrays; for each
         content there is a program of its own.
     donate_argnums, donate_argnames : int or str, or sequence of them
-        Arguments whose memory the program may take for its results. It makes no use of that yet.
+        Arguments that are not used after the call, so that results may take their memory: the
+        parameters and the state of an optimizer, say. See the notes.
     inline : bool
         Under another transform, run the function itself, as part of what is around. Without it
         that is so but under reverse mode (`grad`, `vjp`) alone, for which the forward and the
@@ -87,15 +91,30 @@ def jit(
     strings and functions, are static.
 
     Arrays that the function closes over are constants of the program, with the values that they had
-    when it was recorded. That a name in a closure, or a global one, has come to mean another array
-    or number is noticed, and the function compiled again; that an array was written to is not.
+    when it was recorded. That a name in a closure, a global one, an attribute of `self` or an
+    element of a list or dict has come to mean another array, number or function is noticed, and the
+    function compiled again; that an array was written to is not.
 
-    Loops, also those of `scan` and its kin, are unrolled. Of `cond` there is a program for each
-    branch that is taken, of `while_loop` for each number of steps.
+    Loops of Python are unrolled. `scan`, `map`, `fori_loop` and `while_loop` are loops of the
+    program, whose step is compiled once, and so are their derivatives; `cond` and `switch` are an
+    ``if`` with all branches. Where that cannot be, they are unrolled like others, and there is a
+    program for each branch that is taken: in a step that does something else depending on its
+    number, under `vmap` where examples go different ways, with ``checkpoint_every``, or where
+    branches return other dtypes. The backward pass of a `while_loop` is compiled for the number of
+    steps.
 
     Results are those of the function itself, to the last bit, as long as arrays lie in memory in
     the order in which they did at the first call; in another order sums may differ in the last bit.
+    They may too in loops, where products of all steps with one matrix are one product, and sums
+    over the steps of such products another.
     NumPy's warnings of invalid values are not given.
+
+    Donated arrays of 128 kilobytes or more are written to where a result of their shape and dtype
+    comes after their last use. That is so of arrays that such a function has returned, if nobody
+    has a view of them: the first step of ``state = step(state)`` copies what it is given, which
+    stays as it is, and the others work in place. An array whose memory was taken has no elements
+    any more and a dtype that says so; giving it to a jitted function is an error that names it.
+    Under a transform nothing is donated.
 
     Examples
     --------
@@ -128,29 +147,17 @@ class Jitted(Transformed):
 
     def __init__(self, make: Callable[..., Any], fun: Callable[..., Any], options: dict[str, Any]):
         super().__init__(make, fun, options)
-        self.static = NamedArguments(fun, "static", options)
-        NamedArguments(fun, "donate", options)  # checks them
-        # By the types of arguments that are leaves all; by structure and types of leaves.
-        self.flat: dict[Any, Kinds] = {}
-        self.kinds: dict[Any, Kinds] = {}
-        # By structure, what takes arguments apart; and that for the last call.
-        self.structures: dict[Any, Structure] = {}
-        self.last: Structure | None = None
+        check_function(fun)
+        self.subject = Subject(fun, options)
+        self.known = Known(self.subject)
         # The forward and backward passes, for reverse mode.
         self._pulled: dict[Any, Pulled] = {}
-        self.watched: Watched | None = None
-        # Why it was compiled last, and the arguments of that call by their paths.
-        self.reason = "it has not been called"
-        self.seen: dict[str, str] | None = None
 
     def clear_cache(self) -> None:
         """Forget all programs, and the memory that they keep."""
-        self.flat.clear()
-        self.kinds.clear()
-        self.structures.clear()
+        self.known.clear()
         self._pulled.clear()
-        self.last = None
-        self.seen = None
+        self.subject.seen = None
 
     def explain(self) -> str:
         """Say why the function was compiled the last time that it was.
@@ -169,35 +176,29 @@ class Jitted(Transformed):
         >>> double.explain()
         'x was float64[3], and is float64[4]'
         """
-        return self.reason
+        return self.subject.reason
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program for these arguments, which is made if there is none."""
-        if self.watched is not None:
-            name = self.watched.changed()
+        subject = self.subject
+        watched = subject.watched
+        if watched is not None:
+            name = watched.changed()
             if name is not None:
                 self.clear_cache()
-                self.watched = None
-                self.reason = f"{name}, which the function closes over, has changed"
+                subject.forget(name)
         if not kwargs:
-            kinds = self.flat.get(tuple(map(type, args)))
-            if kinds is not None:
-                key, values = kinds.sort(args)
-                found = kinds.entries.get(key)
-                if found is not None:
-                    return found.run(values, self, args, kwargs)
-            elif self.last is not None and len(args) == self.last.count:
-                found = self.last.find(args)
-                if found is not None:
-                    programs, values = found
-                    return programs.run(values, self, args, kwargs)
-        call = Call(self, args, kwargs)
+            found = self.known.find(args)
+            if found is not None:
+                programs, values = found
+                return programs.run(values, subject, args, kwargs)
+        call = Call(self.known, args, kwargs)
         if call.is_traced:
             return self._traced(call, args, kwargs)
         programs = call.programs()
-        if not kwargs and not self.static:
+        if not kwargs and not subject.static:
             call.remember()
-        return programs.run(call.values, self, args, kwargs)
+        return programs.run(call.values, subject, args, kwargs)
 
     def _traced(self, call: Call, args: Any, kwargs: Any) -> Any:
         """Call the function in a transform: compiled under reverse mode alone."""
@@ -206,13 +207,15 @@ class Jitted(Transformed):
         plain = [leaf._value if type(leaf) is Tracer else leaf for leaf in call.leaves]
         wanted = tuple([type(leaf) is Tracer for leaf in call.leaves])
         types = tuple(map(type, plain))
-        kinds = self.kinds.get((call.treedef, types))
+        known = self.known.kinds
+        kinds = known.get((call.treedef, types))
         if kinds is None:
-            kinds = self.kinds[call.treedef, types] = Kinds(plain, call.paths)
+            kinds = known[call.treedef, types] = Kinds(plain, call.kept_paths)
         key = (call.treedef, types, kinds.sort(plain)[0], wanted)
         pulled = self._pulled.get(key)
         if pulled is None:
-            fun = releasing(self.fun) if self.static else self.fun
+            refuse_donated(plain, call.paths)
+            fun = releasing(self.fun) if self.subject.static else self.fun
             structure = call.treedef
 
             def flat(leaves: list[Any]) -> Any:
@@ -220,8 +223,9 @@ class Jitted(Transformed):
                 return fun(*given, **named)
 
             origin = origin_of(self.fun)
-            self.watched = self.watched or Watched(self.fun)
+            watched = self.subject.watched = self.subject.watched or Watched(self.fun)
             pulled = self._pulled[key] = Pulled(flat, plain, kinds.variable, wanted, origin)
+            watched.settle()
         if pulled.is_of_others:
             return self.fun(*args, **kwargs)
         rules = PulledRules(f"jit({name_of(self.fun)})", pulled, len(plain))
@@ -241,7 +245,7 @@ class Jitted(Transformed):
         Lowered
             With the methods ``as_text()``, ``as_source()`` and ``compile()``.
         """
-        call = Call(self, args, kwargs)
+        call = Call(self.known, args, kwargs)
         if call.is_traced:
             raise ArgumentError(
                 "lower needs plain arguments, and a transform watches one of these",
@@ -249,7 +253,7 @@ class Jitted(Transformed):
                 fix="call it outside of the transform",
             )
         programs = call.programs()
-        return Lowered(self, programs, programs.first(self, call.args, call.kwargs))
+        return Lowered(self, programs, programs.first(self.subject, call.args, call.kwargs))
 
 
 class Lowered:
@@ -281,15 +285,14 @@ class Lowered:
         Returns
         -------
         dict
-            By the name of the pass, in their order; ``"recorded"`` is the first.
+            By the name of the pass, in their order. The first is ``"recorded"``; the last are
+            ``"memory"``, which says what results are written into, and ``"source"``, what runs.
+
+        See Also
+        --------
+        funcgrad.debug.show_passes : prints them, of each function that is compiled.
         """
-        program = self._executable.recorded
-        found = {"recorded": program.as_text()}
-        for number, (name, after) in enumerate(self._executable.stages(), 1):
-            if after is not program:
-                found[f"{number} {name}"] = after.as_text()
-            program = after
-        return found
+        return dict(texts(self._executable))
 
     def as_source(self) -> str:
         """Return the program as a module of Python, which needs NumPy alone if it can.
@@ -312,6 +315,9 @@ class Lowered:
         return self.as_text()
 
 
+_AGAIN = "call the jitted function, which compiles again, or lower it for these"
+
+
 class Compiled:
     """A jitted function for arguments of one signature; others are an error."""
 
@@ -323,7 +329,7 @@ class Compiled:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program; raise if the arguments are not like those that it was made for."""
-        call = Call(self._jitted, args, kwargs)
+        call = Call(self._jitted.known, args, kwargs)
         if call.is_traced:
             return self._jitted.fun(*args, **kwargs)
         if call.treedef != self._program.in_tree:
@@ -331,7 +337,7 @@ class Compiled:
                 f"{name_of(self._jitted.fun)} was compiled for arguments of another structure: "
                 f"{self._program.in_tree}, got {call.treedef}",
                 where=user_line(),
-                fix="call the jitted function, which compiles again, or lower it for these",
+                fix=_AGAIN,
             )
-        values = self._program._leaves_of(call.args, call.kwargs)
-        return self._programs.run(values, self._jitted, args, kwargs)
+        values = self._program._leaves_of(call.args, call.kwargs, _AGAIN)
+        return self._programs.run(values, self._jitted.subject, args, kwargs)

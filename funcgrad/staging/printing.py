@@ -25,6 +25,7 @@ from funcgrad.staging.equations import (
     Note,
     Var,
     describe_kind,
+    vars_of,
 )
 
 if TYPE_CHECKING:
@@ -52,9 +53,13 @@ _COLUMN = 64
 
 
 class Names:
-    """What the variables of a program are called."""
+    """What the variables of a program are called.
+
+    Those of the programs within, the steps of a loop or branches, are in `inner`, by equation.
+    """
 
     def __init__(self, program: Program):
+        self.inner: dict[int, list[tuple[str, Program, Names]]] = {}
         self.by_number: dict[int, str] = {}
         taken = set()
         for leaf in program.arguments:
@@ -66,10 +71,36 @@ class Names:
         for constant in program.constants:
             self.by_number[constant.var.number] = next(capitals)
         small = letters(string.ascii_lowercase, taken)
+        self._name(program, capitals, small)
+
+    def _name(self, program: Program, capitals: Iterator[str], small: Iterator[str]) -> None:
         for equation in program.equations:
             for var in equation.outputs:
                 if var is not None:
                     self.by_number[var.number] = next(small)
+            for part in getattr(equation.operation, "parts", ()):  # of what is done in blocks
+                for var in vars_of(part.outputs):
+                    self.by_number.setdefault(var.number, next(small))
+        for place, equation in enumerate(program.equations):
+            for head, inner, known in getattr(equation.operation, "programs", lambda _: ())(
+                equation.inputs
+            ):
+                names = Names.__new__(Names)
+                names.inner = {}
+                names.by_number = {
+                    var.number: next(small) if atom is None else self.of(atom)
+                    for var, atom in zip(inner.inputs, known, strict=True)
+                }
+                for constant in inner.constants:
+                    names.by_number[constant.var.number] = next(capitals)
+                names._name(inner, capitals, small)
+                own = [
+                    names.typed(var)
+                    for var, atom in zip(inner.inputs, known, strict=True)
+                    if atom is None
+                ]
+                title = f"{head}({', '.join(own)}):" if own else f"{head}:"
+                self.inner.setdefault(place, []).append((title, inner, names))
 
     def of(self, atom: Atom | None) -> str:
         """Return the name of a variable, or how a literal is written."""
@@ -178,6 +209,9 @@ def call_text(equation: Equation, names: Names) -> str:
         parts = [*map(repr, args), *(f"{key}={value!r}" for key, value in kwargs.items())]
         return f"{equation.name}({', '.join(parts)})"
     params = params_text(equation)
+    statics = getattr(operation, "statics", None)
+    if statics:
+        params = ", ".join(f"{name}={static_text(value)}" for name, value in statics.items())
     return f"{name_of(equation)}({', '.join([*inputs, *([params] if params else [])])})"
 
 
@@ -206,6 +240,16 @@ def text_of(program: Program, *, lines: bool) -> str:
     rows: list[tuple[str, str]] = [(row, "") for row in _header(program)]
     for constant in program.constants:
         rows.append((f"  const {names.typed(constant.var)}{_value_text(constant.value)}", ""))
+    rows += _body(program, names, 1)
+    rows += [(row, "") for row in _returned(program, names)]
+    if not lines:
+        return "\n".join(row for row, _ in rows)
+    column = min(_COLUMN, max((len(row) + 2 for row, line in rows if line), default=0))
+    return "\n".join(f"{row:<{column - 2}}  # {line}" if line else row for row, line in rows)
+
+
+def _body(program: Program, names: Names, depth: int) -> list[tuple[str, str]]:
+    """Write the equations, each with the line of the user's."""
     starts: dict[int, list[Any]] = {}
     for region in program.regions:
         starts.setdefault(region.start, []).append(region)
@@ -213,13 +257,14 @@ def text_of(program: Program, *, lines: bool) -> str:
     for note in program.notes:
         notes.setdefault(note.position, []).append(note)
     ends: list[int] = []
+    rows: list[tuple[str, str]] = []
     for position in range(len(program.equations) + 1):
         while ends and ends[-1] <= position:
             ends.pop()
         for text, line in _noted(notes.get(position, ()), names):
-            rows.append((f"{'  ' * (len(ends) + 1)}# {text}", line))
+            rows.append((f"{'  ' * (len(ends) + depth)}# {text}", line))
         for region in starts.get(position, ()):
-            rows.append((f"{'  ' * (len(ends) + 1)}{region.name}:", ""))
+            rows.append((f"{'  ' * (len(ends) + depth)}{region.name}:", ""))
             ends.append(region.stop)
         if position == len(program.equations):
             break
@@ -227,13 +272,21 @@ def text_of(program: Program, *, lines: bool) -> str:
         left = ", ".join(map(names.typed, equation.outputs))
         if equation.several:
             left = f"({left})"
-        row = f"{'  ' * (len(ends) + 1)}{left} = {call_text(equation, names)}"
+        row = f"{'  ' * (len(ends) + depth)}{left} = {call_text(equation, names)}"
         rows.append((row, str(equation.line or "")))
-    rows += [(row, "") for row in _returned(program, names)]
-    if not lines:
-        return "\n".join(row for row, _ in rows)
-    column = min(_COLUMN, max((len(row) + 2 for row, line in rows if line), default=0))
-    return "\n".join(f"{row:<{column - 2}}  # {line}" if line else row for row, line in rows)
+        for part in getattr(equation.operation, "parts", ()):
+            text = f"{', '.join(map(names.typed, part.outputs))} = {call_text(part, names)}"
+            rows.append((f"{'  ' * (len(ends) + depth + 1)}{text}", str(part.line or "")))
+        for title, inner, own in names.inner.get(position, ()):
+            deep = len(ends) + depth + 1
+            rows.append((f"{'  ' * deep}{title}", ""))
+            for constant in inner.constants:
+                text = f"const {own.typed(constant.var)}{_value_text(constant.value)}"
+                rows.append((f"{'  ' * (deep + 1)}{text}", ""))
+            rows += _body(inner, own, deep + 1)
+            last = ", ".join(map(own.of, inner.outputs))
+            rows.append((f"{'  ' * (deep + 1)}return {last}", ""))
+    return rows
 
 
 def _noted(notes: Any, names: Names) -> Iterator[tuple[str, str]]:

@@ -167,15 +167,16 @@ class Program:
         """
         return without_dead_code(self)
 
-    def _leaves_of(self, args: Any, kwargs: Any) -> list[Any]:
+    def _leaves_of(self, args: Any, kwargs: Any, fix: str = "") -> list[Any]:
         """Return the values for `inputs`; raise unless the arguments fit."""
+        fix = fix or f"record another: make_program({self.name})(...)"
         leaves, treedef = tree.flatten((args, kwargs))
         if treedef != self.in_tree:
             raise TreeMismatchError(
                 f"the arguments of the program of {self.name} differ in structure from those "
                 f"it was recorded with: {treedef}, expected {self.in_tree}",
                 where=user_line(),
-                fix=f"record another: make_program({self.name})(...)",
+                fix=fix,
             )
         values = []
         for leaf, value in zip(self.arguments, leaves, strict=True):
@@ -185,17 +186,17 @@ class Program:
                         f"the program of {self.name} was recorded with {leaf.path} = "
                         f"{leaf.value!r}, which is static, got {value!r}",
                         where=f"{leaf.path}, {user_line()}",
-                        fix=f"record another: make_program({self.name})(...)",
+                        fix=fix,
                     )
                 continue
             if leaf.box is not None and isinstance(value, Boxed):
                 value = value._unbox()
             assert isinstance(leaf.atom, Var)
-            self._check_like(leaf.path, leaf.atom, value)
+            self._check_like(leaf.path, leaf.atom, value, fix)
             values.append(value)
         return values
 
-    def _check_like(self, path: str, var: Var, value: Any) -> None:
+    def _check_like(self, path: str, var: Var, value: Any, fix: str) -> None:
         if isinstance(value, list | tuple | str) or value is None:
             error: type[ShapeError | DtypeError] = DtypeError
         elif shape_of(value) != var.shape:
@@ -212,5 +213,5 @@ class Program:
             f"the program of {self.name} was recorded with {path} of {var.kind}, got "
             f"{describe_kind(value)}",
             where=f"{path}, {user_line()}",
-            fix=f"convert it, or record another: make_program({self.name})(...)",
+            fix=f"convert it, or {fix}",
         )

@@ -21,11 +21,11 @@ from funcgrad.core.level import Origin, Trace, TracerBase, concrete, traces_in_p
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.staging.backends.numpy import NotFinite, Otherwise
 from funcgrad.staging.compiled import Executable
-from funcgrad.staging.equations import Equation, Leaf, Note, Var, vars_of
+from funcgrad.staging.equations import Leaf, Note, Var, vars_of
 from funcgrad.staging.passes.pipeline import optimised
-from funcgrad.staging.passes.rewriting import is_pure
 from funcgrad.staging.program import Program
 from funcgrad.staging.record import record
+from funcgrad.staging.splits import repeated_views
 from funcgrad.staging.strict import StrictTrace
 from funcgrad.transforms.calls import Rules, is_floating
 from funcgrad.transforms.reverse import vjp
@@ -165,7 +165,7 @@ class Pulled:
             else:
                 forward.append(equation)
             ahead.append(len(forward))
-        views = _views(forward, backward, program.results[len(self.floating) :])
+        views = repeated_views(forward, backward, program.results[len(self.floating) :])
         backward = [*views, *backward]
         early: list[Note] = []
         late: list[Note] = []
@@ -212,10 +212,13 @@ class Pulled:
         self.backward = Executable(
             attrs.evolve(
                 program,
+                name=f"{program.name}, backward",
+                argument_names=tuple([leaf.path for leaf in (*residuals, *bars)]),
                 arguments=(*residuals, *bars),
+                in_tree=tree.structure(((0.0,) * (len(residuals) + len(bars)), {})),
                 equations=tuple(backward),
                 results=tuple(slopes),
-                out_tree=tree.structure([0.0] * len(slopes)),
+                out_tree=tree.structure((0.0,) * len(slopes)),
                 notes=tuple(late),
             ),
             trace,
@@ -275,28 +278,6 @@ class Pulled:
         _, pull, _, _, _ = self.by_hand(leaves)
         slopes: Sequence[Any] = pull(tuple(bars))
         return slopes
-
-
-# Operations that take no time, so that their operand is handed over and not their result.
-_VIEWS = frozenset({"broadcast_to", "expand_dims", "reshape", "squeeze", "transpose", "view"})
-
-
-def _views(
-    forward: Sequence[Equation], backward: Sequence[Equation], slopes: Sequence[Leaf]
-) -> list[Equation]:
-    """Return the equations of the forward pass that the backward pass repeats."""
-    needed = {var.number for equation in backward for var in vars_of(equation.inputs)}
-    needed.update(var.number for var in vars_of(leaf.atom for leaf in slopes))
-    found = []
-    for equation in reversed(forward):
-        if (
-            equation.name in _VIEWS
-            and is_pure(equation.operation)
-            and any(var.number in needed for var in vars_of(equation.outputs))
-        ):
-            found.append(equation)
-            needed.update(var.number for var in vars_of(equation.inputs))
-    return found[::-1]
 
 
 def _one_like(out: Any) -> Any:

@@ -68,8 +68,10 @@ def record(
                 traced.append(inner)
                 arguments.append(Leaf(path, inner._extra))
         call_args, call_kwargs = tree.unflatten(in_tree, traced)
+        given = [*map(id, traced)]
         del traced
         out = run(fun, call_args, call_kwargs)
+        trace.check(call_args, call_kwargs, in_tree, given, names)
         del call_args, call_kwargs
         found, out_tree = tree.flatten_with_path(out)
         results = [_result(leaf, tree.keystr(path), trace) for path, leaf in found]
@@ -98,7 +100,10 @@ def _result(leaf: Any, path: str, trace: RecordTrace) -> Leaf:
     if type(leaf) in (bool, int):
         return Leaf(path, None, leaf)
     atom = trace.atom_of(leaf)
-    return Leaf(path, atom) if isinstance(atom, Var | Literal) else Leaf(path, None, leaf)
+    if isinstance(atom, Var | Literal):
+        return Leaf(path, atom)
+    trace.check_result(leaf, path)
+    return Leaf(path, None, leaf)
 
 
 def argument_names(fun: Callable[..., Any], count: int, kwargs: dict[str, Any]) -> list[str]:

@@ -11,14 +11,17 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from funcgrad import tree
 from funcgrad.core.boxed import Boxed
 from funcgrad.core.foreign import PLAIN, refuse
 from funcgrad.core.tracer import Tracer
 from funcgrad.errors import ArgumentError, describe, user_line
+from funcgrad.staging.donation import reason_of
 from funcgrad.staging.record import is_recordable
 
-__all__ = ["Held", "Kinds", "is_traced"]
+__all__ = ["Held", "Kinds", "is_traced", "refuse_donated"]
 
 _shape = operator.attrgetter("shape")
 _dtype = operator.attrgetter("dtype")
@@ -42,6 +45,7 @@ class Held:
         try:
             self._hash = tree.content_hash(value)
         except TypeError:
+            value = _without_hash(value)
             raise ArgumentError(
                 f"{name()} is static, and {describe(value)} can be compared with others neither "
                 "by content nor by hash",
@@ -49,6 +53,10 @@ class Held:
                 fix=f"give {type(value).__name__} the methods __eq__ and __hash__, for instance by "
                 "@dataclass(frozen=True); lists, dicts and arrays are compared by content",
             ) from None
+
+    def keep(self) -> None:
+        """Keep the content that the value has now, whoever writes to it later."""
+        self.value = _copied(self.value)
 
     def __hash__(self) -> int:
         return self._hash
@@ -58,6 +66,30 @@ class Held:
 
     def __repr__(self) -> str:
         return repr(self.value)
+
+
+def _without_hash(value: Any) -> Any:
+    """Return the part of a value that has no hash."""
+    parts = value.values() if isinstance(value, dict) else value
+    if isinstance(value, dict | list | tuple):
+        for part in parts:
+            try:
+                tree.content_hash(part)
+            except TypeError:
+                return _without_hash(part)
+    return value
+
+
+def _copied(value: Any) -> Any:
+    """Copy what can be written to and is compared by content."""
+    kind = type(value)
+    if kind is list or kind is tuple:
+        return kind(map(_copied, value))
+    if kind is dict:
+        return {key: _copied(item) for key, item in value.items()}
+    if kind is set:
+        return set(value)
+    return value.copy() if kind is np.ndarray else value
 
 
 class Kinds:
@@ -113,6 +145,20 @@ class Kinds:
 
     def _hold(self, leaf: Any, place: int) -> Held:
         return leaf if type(leaf) is Held else Held(leaf, lambda: self._paths()[place])
+
+
+def refuse_donated(leaves: Sequence[Any], paths: Callable[[], Sequence[str]]) -> None:
+    """Raise if the memory of one of these leaves has been taken for the results of a function."""
+    for place, leaf in enumerate(leaves):
+        gone = reason_of(leaf)
+        if gone is not None:
+            path = paths()[place]
+            raise ArgumentError(
+                f"{path} has been donated: {gone[0]} took its memory for its results, when it was "
+                f"given as {gone[1]}",
+                where=f"{path}, {user_line()}",
+                fix=f"use what {gone[0]} returned, or give it a copy: x.copy()",
+            )
 
 
 def is_traced(leaves: Sequence[Any]) -> bool:

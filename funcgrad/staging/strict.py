@@ -17,13 +17,20 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.level import Origin, TracerBase, concrete, traced_here
+from funcgrad.core.level import Origin, TracerBase, traced_here
 from funcgrad.core.primitive import Primitive
 from funcgrad.errors import ShapeError, TracerValueError, is_ours, user_line
 from funcgrad.staging.equations import Var, vars_of
+from funcgrad.staging.refusals import (
+    AS_TEXT,
+    check_arguments,
+    check_result,
+    in_words,
+    remedy,
+)
 from funcgrad.staging.trace import RecordTrace
 
-__all__ = ["StrictTrace"]
+__all__ = ["StrictTrace", "layout_in_memory"]
 
 _ndarray = np.ndarray
 _OURS = __name__.partition(".")[0] + "."
@@ -82,15 +89,9 @@ class StrictTrace(RecordTrace):
         """Make a variable for a value, and take down its layout."""
         var = super().new_var(value)
         if type(value) is _ndarray and var.shape:
-            flags = value.flags
-            if flags.c_contiguous:
-                self.layouts[var.number] = "C"
-            elif flags.f_contiguous:
-                self.layouts[var.number] = "F"
-            else:
-                order = _order_of(value)
-                if order is not None:
-                    self.layouts[var.number] = order
+            layout = layout_in_memory(value)
+            if layout is not None:
+                self.layouts[var.number] = layout
         return var
 
     def variable(self, value: Any) -> Any:
@@ -130,35 +131,39 @@ class StrictTrace(RecordTrace):
                 raise self._branching(tracer, what)
         return super().look(tracer, what, library=library)
 
+    def asked(self, tracer: TracerBase, what: str) -> Any:
+        """Raise, as the shape of something depends on a value."""
+        if self.ended:
+            self.escaped()
+        raise self._branching(tracer, what)
+
+    def show(self, tracer: TracerBase) -> None:
+        """Raise, as the text would be that of the first call."""
+        raise self._branching(tracer, AS_TEXT)
+
+    def check(self, args: Any, kwargs: Any, treedef: Any, leaves: Any, names: Any) -> None:
+        """Raise if the function has written to its arguments."""
+        check_arguments(args, kwargs, treedef, leaves, names, self.origin.name)
+
+    def check_result(self, leaf: Any, path: str) -> None:
+        """Raise if what is returned, and is no array, holds traced values."""
+        check_result(leaf, path, self.origin.name)
+
     def _branching(self, tracer: TracerBase, what: str) -> TracerValueError:
         found = self._depends_on(tracer._extra)
         names = list(dict.fromkeys(path.partition("[")[0].partition(".")[0] for path in found))
-        static = f"jit(..., static_argnames={names[0]!r})" if names else "static_argnames"
-        if what == "the truth value":
-            fix = (
-                "use funcgrad.cond(pred, f, g, x) or np.where(pred, a, b); or, if it has few "
-                f"values, make what it depends on static: {static}"
-            )
-        elif what.startswith(("an index", "int()", "the argument")):
-            fix = (
-                f"make what it depends on static: {static}; for a loop of that length use "
-                "funcgrad.fori_loop or funcgrad.while_loop"
-            )
-        else:
-            fix = (
-                "keep the array, and return what is wanted from the function; or make what it "
-                f"depends on static: {static}"
-            )
         depends = f", depends on {', '.join(found[:4])}" if found else ""
         return TracerValueError(
             f"jit({self.origin.name}) compiles for all values of its arguments, but here the "
-            f"function asks for one: {what} of {_kind(tracer)}",
+            f"function asks for one: {in_words(what, tracer)}",
             where=f"{user_line()}; {traced_here(tracer)}{depends}",
-            fix=fix,
+            fix=remedy(what, tracer, names),
         )
 
     def _of_unknown_shape(self, name: str) -> ShapeError:
         what = name if " " in name else f"the shape of what {name} returns"
+        if name == "nonzero":
+            what = "the shape of x[mask], or of what nonzero returns,"
         return ShapeError(
             f"{what} depends on the values, and jit({self.origin.name}) compiles for all of them",
             where=f"{user_line()}; in {self.origin}",
@@ -178,8 +183,13 @@ class StrictTrace(RecordTrace):
         ]
 
 
-def _order_of(value: Any) -> str | None:
-    """Return the order of the axes in memory, the slowest first: ``"120"``; None with gaps."""
+def layout_in_memory(value: Any) -> str | None:
+    """Return ``"C"``, ``"F"``, or the order of the axes, the slowest first; None with gaps."""
+    flags = value.flags
+    if flags.c_contiguous:
+        return "C"
+    if flags.f_contiguous:
+        return "F"
     shape, strides = value.shape, value.strides
     if len(shape) > 9 or 0 in shape:
         return None
@@ -190,11 +200,6 @@ def _order_of(value: Any) -> str | None:
             return None
         step *= shape[axis]
     return "".join(map(str, order))
-
-
-def _kind(tracer: TracerBase) -> str:
-    value = concrete(tracer)
-    return "a number" if np.shape(value) == () else f"an array of shape {np.shape(value)}"
 
 
 def _is_asked_by_us() -> bool:

@@ -138,6 +138,11 @@ class RecordTrace(CallingTrace):
         """Return what the program has of a constant: a copy, as the program outlives this call."""
         return snapshot(value)
 
+    def other(self, value: Any) -> tuple[Any, Any]:
+        """Return what to compute with for a value that is not traced by this, and its atom."""
+        value = unwrap(value)
+        return value, self.atom(value)
+
     def _split(self, args: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         values, atoms = [], []
         for arg in args:
@@ -145,9 +150,9 @@ class RecordTrace(CallingTrace):
                 values.append(arg._value)
                 atoms.append(arg._extra)
             else:
-                arg = unwrap(arg)
-                values.append(arg)
-                atoms.append(self.atom(arg))
+                value, atom = self.other(arg)
+                values.append(value)
+                atoms.append(atom)
         return values, atoms
 
     def constants(self) -> list[Constant]:
@@ -175,13 +180,11 @@ class RecordTrace(CallingTrace):
         if type(x) is Tracer and x._trace is self:
             x, i = x._value, x._extra
         else:
-            x = unwrap(x)
-            i = self.atom(x)
+            x, i = self.other(x)
         if type(y) is Tracer and y._trace is self:
             y, j = y._value, y._extra
         else:
-            y = unwrap(y)
-            j = self.atom(y)
+            y, j = self.other(y)
         out = fun(x, y)
         var = self.new_var(out)
         params: dict[str, Any] = {}
@@ -196,9 +199,10 @@ class RecordTrace(CallingTrace):
             self.escaped()
         values, atoms = self._split(args)
         for name, value in params.items():
-            if isinstance(value, TracerBase):
-                value = looked_at(value, f"the argument {name!r} of {primitive.name}")
-                params = {**params, name: value}
+            if isinstance(value, TracerBase | tuple | list | slice):
+                plain = self._plain(value, name, primitive.name)
+                if plain is not value:
+                    params = {**params, name: plain}
         out = primitive.bind(*values, **params)
         made: Any
         if type(out) is tuple:
@@ -213,6 +217,45 @@ class RecordTrace(CallingTrace):
             assign.link(made, args[0], params)
         return made
 
+    def _plain(self, value: Any, name: str, operation: str) -> Any:
+        """Return a static argument with the values of what is traced in it."""
+        if isinstance(value, TracerBase):
+            return looked_at(value, f"the argument {name!r} of {operation}")
+        if isinstance(value, slice):
+            ends = [value.start, value.stop, value.step]
+            if not any(isinstance(end, TracerBase) for end in ends):
+                return value
+            return slice(*[self._asked(end, "an index, a length or an axis") for end in ends])
+        if isinstance(value, tuple | list):
+            if name == "shape":
+                parts = [self._asked(part, "an index, a length or an axis") for part in value]
+            else:
+                parts = [self._plain(part, name, operation) for part in value]
+            if any(new is not old for new, old in zip(parts, value, strict=True)):
+                return type(value)(parts)
+        return value
+
+    def _asked(self, value: Any, what: str) -> Any:
+        """Return the value of something on which a shape depends."""
+        while isinstance(value, TracerBase):
+            trace = value._trace
+            asked = getattr(trace, "asked", None)
+            value = value._value if asked is None else asked(value, what)
+        return value
+
+    def show(self, tracer: TracerBase) -> None:
+        """Be told that a value is formatted, to be printed perhaps."""
+
+    def asked(self, tracer: TracerBase, what: str) -> Any:
+        """Note that a shape depends on a value."""
+        return self.look(tracer, what)
+
+    def check(self, args: Any, kwargs: Any, treedef: Any, leaves: Any, names: Any) -> None:
+        """Look at the arguments after the run."""
+
+    def check_result(self, leaf: Any, path: str) -> None:
+        """Look at a leaf of the result that is no array."""
+
     def function(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """Record a call of a function that is no primitive."""
         if self.ended:
@@ -220,14 +263,17 @@ class RecordTrace(CallingTrace):
         leaves, treedef = tree.flatten((args, kwargs))
         values, atoms, holes = [], [], []
         for leaf in leaves:
-            own = type(leaf) is Tracer and leaf._trace is self
-            value = leaf._value if own else unwrap(leaf)
-            values.append(value)
-            if own or isinstance(value, _ndarray | TracerBase):
-                atoms.append(leaf._extra if own else self.atom(value))
-                holes.append(HOLE)
+            if type(leaf) is Tracer and leaf._trace is self:
+                value, atom = leaf._value, leaf._extra
+            elif isinstance(leaf, _ndarray | TracerBase):
+                value, atom = self.other(leaf)
             else:
-                holes.append(value)
+                values.append(leaf)
+                holes.append(leaf)
+                continue
+            values.append(value)
+            atoms.append(atom)
+            holes.append(HOLE)
         args, kwargs = tree.unflatten(treedef, values)
         outs, out_treedef = tree.flatten(function(*args, **kwargs))
         operation = FunctionCall(function, treedef, tuple(holes))
@@ -296,6 +342,8 @@ class RecordTrace(CallingTrace):
 
     def call(self, rules: Rules, leaves: list[Any]) -> tuple[list[Any], Any]:
         """Record the call of a function with derivative rules of its own."""
+        if rules.operation is not None:
+            return list(self.process(rules.operation, leaves, {})), None
         return self.called(rules.name, rules.run, partial(call, rules), leaves)
 
     def called(
@@ -315,8 +363,7 @@ class RecordTrace(CallingTrace):
         """Return the variable of a leaf, or a literal; one that is neither as it is."""
         if type(leaf) is Tracer and leaf._trace is self:
             return leaf._extra
-        leaf = unwrap(leaf)
-        return self.atom(leaf) if is_array_like(leaf) else leaf
+        return self.other(leaf)[1] if is_array_like(leaf) else unwrap(leaf)
 
 
 def _fixed(fun: partial[Any]) -> tuple[partial[Any], dict[str, Any]]:

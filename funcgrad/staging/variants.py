@@ -6,28 +6,27 @@ not hold, another program is made, and the one that holds is run.
 
 from __future__ import annotations
 
-import functools
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from funcgrad import tree
-from funcgrad.core.level import Origin, TracerBase
-from funcgrad.errors import ArgumentError, SpecialisedError, is_ours, user_line
+from funcgrad.core.level import TracerBase
+from funcgrad.errors import ArgumentError, SpecialisedError, user_line
 from funcgrad.staging.backends.numpy import NotFinite, Otherwise
 from funcgrad.staging.compiled import Executable
 from funcgrad.staging.equations import describe_kind
 from funcgrad.staging.record import argument_names, paths_of, record
 from funcgrad.staging.signature import Held, Kinds
 from funcgrad.staging.strict import StrictTrace
+from funcgrad.staging.subject import Subject, name_of, origin_of, releasing
 from funcgrad.staging.watching import Watched
 
 if TYPE_CHECKING:
-    from funcgrad.staging.jit import Jitted
+    from funcgrad.staging.program import Program
 
-__all__ = ["Programs", "compile_call", "name_of", "origin_of", "releasing"]
+__all__ = ["Programs", "compile_call"]
 
 # Programs that are kept for one signature, which differ in their conditions.
 _VARIANTS = 32
@@ -47,7 +46,7 @@ class Programs:
         self._careful: tuple[Executable, ...] = ()
         self._misses = 0
 
-    def run(self, values: Sequence[Any], jitted: Jitted, args: Any, kwargs: Any) -> Any:
+    def run(self, values: Sequence[Any], subject: Subject, args: Any, kwargs: Any) -> Any:
         """Run the program whose conditions hold, and make it if there is none."""
         if self._misses < _PATIENCE:
             for variant in self._variants:
@@ -57,23 +56,23 @@ class Programs:
                     continue
                 except NotFinite:
                     self._misses += 1
-                    return self._run_careful(values, jitted, args, kwargs)
+                    return self._run_careful(values, subject, args, kwargs)
                 self._misses = 0
                 if variant is not self._variants[0]:
                     self._variants = _first(variant, self._variants)
                 return out
             why = _OTHER_WAY if self._variants else ""
-            made = compile_call(jitted, args, kwargs, careful=False, why=why)
+            made = compile_call(subject, args, kwargs, careful=False, why=why)
             if made is None:
-                return jitted.fun(*args, **kwargs)
+                return subject.fun(*args, **kwargs)
             self._variants = _first(made, self._variants)
             try:
-                return _run(made, values, jitted)
+                return _run(made, values, subject)
             except NotFinite:
                 self._misses += 1
-        return self._run_careful(values, jitted, args, kwargs)
+        return self._run_careful(values, subject, args, kwargs)
 
-    def _run_careful(self, values: Sequence[Any], jitted: Jitted, args: Any, kwargs: Any) -> Any:
+    def _run_careful(self, values: Sequence[Any], subject: Subject, args: Any, kwargs: Any) -> Any:
         for variant in self._careful:
             try:
                 out = variant.run(values)
@@ -83,19 +82,19 @@ class Programs:
                 self._careful = _first(variant, self._careful)
             return out
         why = _OTHER_WAY if self._careful else "a derivative is not finite"
-        made = compile_call(jitted, args, kwargs, careful=True, why=why)
+        made = compile_call(subject, args, kwargs, careful=True, why=why)
         if made is None:
-            return jitted.fun(*args, **kwargs)
+            return subject.fun(*args, **kwargs)
         self._careful = _first(made, self._careful)
-        return _run(made, values, jitted)
+        return _run(made, values, subject)
 
-    def first(self, jitted: Jitted, args: Any, kwargs: Any) -> Executable:
+    def first(self, subject: Subject, args: Any, kwargs: Any) -> Executable:
         """Return a program, to read; make it if there is none."""
         if not self._variants:
-            made = compile_call(jitted, args, kwargs, careful=False)
+            made = compile_call(subject, args, kwargs, careful=False)
             if made is None:
                 raise ArgumentError(
-                    f"{name_of(jitted.fun)} closes over a value that a transform watches",
+                    f"{name_of(subject.fun)} closes over a value that a transform watches",
                     where=user_line(),
                     fix="make it an argument, or call lower outside of the transform",
                 )
@@ -103,12 +102,12 @@ class Programs:
         return self._variants[0]
 
 
-def _run(made: Executable, values: Sequence[Any], jitted: Jitted) -> Any:
+def _run(made: Executable, values: Sequence[Any], subject: Subject) -> Any:
     """Run a program on the values that it was recorded with."""
     try:
         return made.run(values)
     except Otherwise:
-        name = name_of(jitted.fun)
+        name = name_of(subject.fun)
         raise SpecialisedError(
             f"{name} went one way when jit recorded it, and goes another for the same arguments",
             where=user_line(),
@@ -123,21 +122,22 @@ def _first(made: Executable, before: tuple[Executable, ...]) -> tuple[Executable
 
 
 def compile_call(
-    jitted: Jitted, args: Any, kwargs: Any, *, careful: bool, why: str = ""
+    subject: Subject, args: Any, kwargs: Any, *, careful: bool, why: str = ""
 ) -> Executable | None:
     """Record and compile a call; None if the function closes over what a transform watches."""
-    fun = jitted.fun
-    if jitted.static:
-        args, kwargs = jitted.static.hold(
+    fun = subject.fun
+    if subject.static:
+        args, kwargs = subject.static.hold(
             args, kwargs, lambda: argument_names(fun, len(args), kwargs)
         )
         fun = releasing(fun)
-    _note_reason(jitted, args, kwargs, why)
-    origin = origin_of(jitted.fun)
-    watched = jitted.watched or Watched(jitted.fun)
+    _note_reason(subject, args, kwargs, why)
+    origin = origin_of(subject.fun)
+    watched = subject.watched or Watched(subject.fun)
+    watched.add(subject.fun, _objects(subject.fun, args, kwargs))
 
     def paths() -> list[str]:
-        names = argument_names(jitted.fun, len(args), kwargs)
+        names = argument_names(subject.fun, len(args), kwargs)
         leaves = tree.leaves((args, kwargs))
         kinds = Kinds(leaves, list)
         found = paths_of((args, kwargs), names)
@@ -148,22 +148,56 @@ def compile_call(
         program = record(fun, args, kwargs, origin, trace, integers=True)
     if any(isinstance(constant.value, TracerBase) for constant in program.constants):
         return None
-    jitted.watched = watched
-    return Executable(program, trace)
+    watched.settle()
+    subject.watched = watched
+    return Executable(program, trace, _donated(subject, program, args, kwargs))
 
 
-def _note_reason(jitted: Jitted, args: Any, kwargs: Any, why: str) -> None:
+def _donated(subject: Subject, program: Program, args: Any, kwargs: Any) -> list[int]:
+    """Return which of the variables of a program are arrays that may be written to."""
+    if not subject.donated:
+        return []
+    leaves = set(subject.donated.places(args, kwargs))
+    inputs = [
+        (leaf, number) for number, leaf in enumerate(program.arguments) if leaf.atom is not None
+    ]
+    return [
+        place
+        for place, (leaf, number) in enumerate(inputs)
+        if number in leaves and leaf.box is None and leaf.atom.shape  # type: ignore[union-attr]
+    ]
+
+
+def _objects(fun: Any, args: Any, kwargs: Any) -> dict[str, Any]:
+    """Return the arguments that are objects of the user's, such as `self`, by name."""
+    names = argument_names(fun, len(args), kwargs)
+    values = [*args, *[kwargs[key] for key in sorted(kwargs)]]
+    plain = [value.value if type(value) is Held else value for value in values]
+    return {
+        name: value
+        for name, value in zip(names, plain, strict=True)
+        if hasattr(value, "__dict__") and _is_leaf(value)
+    }
+
+
+def _is_leaf(value: Any) -> bool:
+    """Tell whether a value is no container of leaves, whose attributes would be variables."""
+    leaves = tree.leaves(value)
+    return len(leaves) == 1 and leaves[0] is value
+
+
+def _note_reason(subject: Subject, args: Any, kwargs: Any, why: str) -> None:
     """Note why a call is compiled: `why`, or what is new about its arguments."""
     leaves = tree.leaves((args, kwargs))
-    paths = paths_of((args, kwargs), argument_names(jitted.fun, len(args), kwargs))
+    paths = paths_of((args, kwargs), argument_names(subject.fun, len(args), kwargs))
     now = {path: _kind_text(leaf) for path, leaf in zip(paths, leaves, strict=True)}
-    before, jitted.seen = jitted.seen, now
+    before, subject.seen = subject.seen, now
     if before is None:
-        if not jitted.reason.endswith("has changed"):
-            jitted.reason = "it was called for the first time"
+        if not subject.reason.endswith("has changed"):
+            subject.reason = "it was called for the first time"
         return
     if why:
-        jitted.reason = why
+        subject.reason = why
         return
     parts = [
         f"{path} was {before[path]}, and is {kind}"
@@ -172,35 +206,10 @@ def _note_reason(jitted: Jitted, args: Any, kwargs: Any, why: str) -> None:
     ]
     parts += [f"{path} is new" for path in now if path not in before]
     parts += [f"there is no {path}" for path in before if path not in now]
-    jitted.reason = "; ".join(parts[:5]) or "the structure of the arguments is another"
+    subject.reason = "; ".join(parts[:5]) or "the structure of the arguments is another"
 
 
 def _kind_text(leaf: Any) -> str:
     if type(leaf) is Held:
         return f"{leaf!r}, which is static"
     return describe_kind(leaf)
-
-
-def origin_of(fun: Callable[..., Any]) -> Origin:
-    """Note the line of the call, wherever in here it has come to be recorded."""
-    frame: Any = sys._getframe(1)
-    while frame.f_back is not None and is_ours(frame.f_code.co_filename):
-        frame = frame.f_back
-    return Origin("jit", fun, frame.f_code, frame.f_lasti)
-
-
-def releasing(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that takes static arguments in their leaves."""
-
-    @functools.wraps(fun)
-    def released(*args: Any, **kwargs: Any) -> Any:
-        args = tuple([arg.value if type(arg) is Held else arg for arg in args])
-        kwargs = {k: v.value if type(v) is Held else v for k, v in kwargs.items()}
-        return fun(*args, **kwargs)
-
-    return released
-
-
-def name_of(fun: Any) -> str:
-    """Return what to call a function in messages."""
-    return str(getattr(fun, "__name__", type(fun).__name__))

@@ -1,73 +1,183 @@
 """What a compiled function closes over, to notice that it has changed.
 
 A program has the values of closures and globals that the function saw when it was recorded. If a
-name means another array, or another number, by the next call, the function would see that; so the
-program is out of date. What a name means is compared by identity: an array that is written to is
-not noticed.
+name means another array, another number, or another function by the next call, the function would
+see that; so the program is out of date. The same goes for ``self.scale``, ``config.RATE`` and the
+elements of lists and dicts. All are compared by identity: an array that is written to is not
+noticed.
+
+Which names a function looks up is read from its bytecode, and from that of the user's functions
+that it may call. What it finds by other ways (``getattr(x, name)``, a loop over attributes) is not
+known.
 """
 
 from __future__ import annotations
 
 import dis
 import functools
+import inspect
+import itertools
+import operator
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from funcgrad.errors import is_library, is_ours
 
 __all__ = ["Watched"]
 
-# How deep functions that call functions are looked through.
+# How deep functions that call functions are looked through, and containers in containers.
 _DEPTH = 4
-_IGNORED = (type, types.ModuleType, types.BuiltinFunctionType, types.FunctionType)
+# Elements of a list or dict from which on only the container itself is watched.
+_MANY = 1000
 _NUMBERS = frozenset({int, float, complex, bool, str})
 
 
 class Watched:
-    """The names that a function looks up outside of it, with what they mean now."""
+    """The names that a function looks up outside of it, with what they mean now.
 
-    __slots__ = ("_cells", "_globals")
+    Parameters
+    ----------
+    fun : callable
+    arguments : mapping of str to object, optional
+        Static arguments, whose attributes the function may look up.
+    """
 
-    def __init__(self, fun: Callable[..., Any]):
-        self._cells: list[tuple[str, types.CellType, Any]] = []
-        self._globals: list[tuple[str, dict[str, Any], Any]] = []
-        for function in _functions(fun, set(), 0):
-            self._watch(function)
+    __slots__ = ("_containers", "_entries", "_known")
 
-    def _watch(self, function: types.FunctionType) -> None:
-        code = function.__code__
-        written = _written(code)
-        for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-            value = _content(cell)
-            if name not in written and _is_watched(value):
-                self._cells.append((name, cell, value))
-        for name in code.co_names:
-            if name in function.__globals__ and name not in written:
-                value = function.__globals__[name]
-                if _is_watched(value):
-                    self._globals.append((name, function.__globals__, value))
+    def __init__(self, fun: Callable[..., Any], arguments: Mapping[str, Any] | None = None):
+        # What each is called, how it is found, and what was found.
+        self._entries: list[tuple[str, Callable[[], Any], Any]] = []
+        # What each is called, the values that it has, and those that it had.
+        self._containers: list[tuple[str, Callable[[], Any], tuple[Any, ...]]] = []
+        self._known: set[Any] = set()
+        self.add(fun, arguments)
+
+    def add(self, fun: Callable[..., Any], arguments: Mapping[str, Any] | None = None) -> None:
+        """Watch what the function looks up when it is called with these static arguments."""
+        for function, roots in _functions(fun, arguments or {}, set(), 0):
+            self._watch(function, roots)
 
     def changed(self) -> str | None:
         """Return the name of something that means another thing now; None if there is nothing."""
-        for name, cell, value in self._cells:
-            now = _content(cell)
+        for name, find, value in self._entries:
+            try:
+                now = find()
+            except (AttributeError, ValueError):  # it is there no more
+                return name
             if now is not value and not _is_same(now, value):
                 return name
-        for name, names, value in self._globals:
-            now = names.get(name)
-            if now is not value and not _is_same(now, value):
+        for name, values, before in self._containers:
+            found = values()
+            if len(found) != len(before) or not all(map(operator.is_, found, before)):
                 return name
         return None
+
+    def settle(self) -> None:
+        """Leave alone what has changed while the function ran: it writes to that by itself."""
+        if self.changed() is not None:
+            alone = [Watched._of([row], []).changed() is None for row in self._entries]
+            others = [Watched._of([], [row]).changed() is None for row in self._containers]
+            self._entries = list(itertools.compress(self._entries, alone))
+            self._containers = list(itertools.compress(self._containers, others))
+
+    @classmethod
+    def _of(cls, entries: list[Any], containers: list[Any]) -> Watched:
+        made = cls.__new__(cls)
+        made._entries, made._containers = entries, containers
+        return made
+
+    def _watch(self, function: types.FunctionType, roots: Mapping[str, Any]) -> None:
+        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+        codes = list(_codes(function.__code__))
+        written = frozenset().union(*map(_written, codes))
+        for code in codes:
+            for kind, name, chain in _lookups(code):
+                if kind == "argument":
+                    if name in roots and code is function.__code__:
+                        self._follow(name, roots[name], chain)
+                    continue
+                if name in written:
+                    continue
+                if kind == "cell":
+                    if name not in cells or _content(cells[name]) is _EMPTY:
+                        continue  # of the function itself; or assigned to later
+                    find: Callable[[], Any]
+                    find = functools.partial(getattr, cells[name], "cell_contents")
+                elif name in function.__globals__:
+                    find = functools.partial(function.__globals__.get, name)
+                else:
+                    continue
+                value = find()
+                self._note(name, find, value, (kind, id(cells.get(name)), name))
+                self._follow(name, value, chain)
+        defaults = function.__defaults__, function.__kwdefaults__
+        for what, value in zip(("__defaults__", "__kwdefaults__"), defaults, strict=True):
+            if value is not None:
+                self._note(
+                    f"the defaults of {function.__name__}",
+                    functools.partial(getattr, function, what),
+                    value,
+                    (id(function), what),
+                )
+
+    def _follow(self, name: str, value: Any, chain: tuple[str, ...]) -> None:
+        """Watch the attributes of a value, of those of the user's code."""
+        for attribute in chain:
+            owner, name = value, f"{name}.{attribute}"
+            if not _has(owner, attribute):
+                return
+            find = functools.partial(getattr, owner, attribute)
+            value = find()
+            self._note(name, find, value, (id(owner), attribute))
+
+    def _note(self, name: str, find: Callable[[], Any], value: Any, key: Any) -> None:
+        if key in self._known or isinstance(value, types.ModuleType):
+            return
+        self._known.add(key)
+        self._entries.append((name, find, value))
+        self._note_elements(name, value, 0)
+
+    def _note_elements(self, name: str, value: Any, depth: int) -> None:
+        kind = type(value)
+        if kind not in (dict, list, tuple) or depth > _DEPTH or len(value) > _MANY:
+            return
+        elements = tuple(value.values() if kind is dict else value)
+        if kind is dict:
+            self._containers.append((name, value.values, elements))
+        elif kind is list:
+            self._containers.append((name, functools.partial(_itself, value), elements))
+        for element in elements:
+            self._note_elements(name, element, depth + 1)
+
+
+def _itself(value: Any) -> Any:
+    return value
 
 
 def _is_same(now: Any, value: Any) -> bool:
     """Tell whether two numbers, or strings, are the same though not the same object."""
+    if type(now) is types.MethodType and type(value) is types.MethodType:
+        return now.__func__ is value.__func__ and now.__self__ is value.__self__
     return type(now) is type(value) and type(now) in _NUMBERS and repr(now) == repr(value)
 
 
-def _is_watched(value: Any) -> bool:
-    return not isinstance(value, _IGNORED) and not callable(value)
+def _has(owner: Any, attribute: str) -> bool:
+    """Tell whether an attribute can be looked up without running code of the user's."""
+    if isinstance(owner, types.ModuleType):
+        name = getattr(owner, "__file__", None) or ""
+        return bool(name) and not is_library(name) and not is_ours(name)
+    if isinstance(owner, type):
+        return False
+    if type(owner).__module__.partition(".")[0] in ("numpy", "builtins"):
+        return False
+    try:
+        found = inspect.getattr_static(owner, attribute)
+    except AttributeError:
+        return False
+    if isinstance(found, types.MemberDescriptorType):
+        return True
+    return not hasattr(type(found), "__get__")
 
 
 _EMPTY = object()
@@ -80,6 +190,14 @@ def _content(cell: types.CellType) -> Any:
         return _EMPTY
 
 
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    """Yield the code of a function, and of the functions within it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _codes(constant)
+
+
 @functools.lru_cache(maxsize=512)
 def _written(code: types.CodeType) -> frozenset[str]:
     """Return the names outside of a function that it assigns to by itself."""
@@ -90,29 +208,96 @@ def _written(code: types.CodeType) -> frozenset[str]:
     )
 
 
-def _functions(fun: Any, seen: set[int], depth: int) -> Iterator[types.FunctionType]:
-    """Yield the user's functions that `fun` is made of or may call."""
-    if depth > _DEPTH or id(fun) in seen:
+_LOADS = {"LOAD_GLOBAL": "global", "LOAD_NAME": "global", "LOAD_DEREF": "cell"}
+
+
+@functools.lru_cache(maxsize=512)
+def _lookups(code: types.CodeType) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+    """Return the names that code looks up, with the attributes of each that it looks up.
+
+    As ``(kind, name, attributes)``, of the kinds ``"global"``, ``"cell"`` and ``"argument"``.
+    """
+    found: dict[tuple[str, str, tuple[str, ...]], None] = {}
+    stored: set[Any] = set()
+    current: tuple[str, str] | None = None
+    chain: tuple[str, ...] = ()
+
+    def end() -> None:
+        if current is not None:
+            found[*current, chain] = None
+
+    for instruction in dis.get_instructions(code):
+        operation, value = instruction.opname, instruction.argval
+        if operation in ("LOAD_ATTR", "LOAD_METHOD") and current is not None:
+            chain = (*chain, str(value))
+            continue
+        if operation in ("EXTENDED_ARG", "CACHE"):
+            continue
+        end()
+        current, chain = None, ()
+        if operation in _LOADS:
+            current = _LOADS[operation], str(value)
+        elif operation.startswith("LOAD_FAST"):
+            current = "argument", str(value[-1] if isinstance(value, tuple) else value)
+        elif operation.startswith(("STORE_FAST", "DELETE_FAST")):
+            stored.update(value if isinstance(value, tuple) else (value,))
+    end()
+    return tuple(row for row in found if row[0] != "argument" or (row[1] not in stored and row[2]))
+
+
+def _functions(
+    fun: Any, arguments: Mapping[str, Any], seen: set[Any], depth: int
+) -> Iterator[tuple[types.FunctionType, Mapping[str, Any]]]:
+    """Yield the user's functions that `fun` is made of or may call, with arguments that are known.
+
+    Of methods, the first argument is.
+    """
+    owner = getattr(fun, "__self__", None) if isinstance(fun, types.MethodType) else None
+    key = (id(fun.__func__), id(owner)) if owner is not None else id(fun)
+    if depth > _DEPTH or key in seen:
         return
-    seen.add(id(fun))
-    if isinstance(fun, functools.partial | types.MethodType):
-        inner: Any = fun.func if isinstance(fun, functools.partial) else fun.__func__
-        yield from _functions(inner, seen, depth)
+    seen.add(key)
+    if isinstance(fun, functools.partial):
+        yield from _functions(fun.func, arguments, seen, depth)
+        return
+    if isinstance(fun, types.MethodType):
+        inner: Any = fun.__func__
+        if isinstance(inner, types.FunctionType) and inner.__code__.co_argcount:
+            arguments = {**arguments, inner.__code__.co_varnames[0]: fun.__self__}
+        yield from _functions_of(inner, arguments, seen, depth)
         return
     if not isinstance(fun, types.FunctionType):
         inner = getattr(fun, "fun", None)  # of a transform
         if callable(inner):
-            yield from _functions(inner, seen, depth)
+            yield from _functions(inner, arguments, seen, depth)
+        elif "__call__" in dir(type(fun)) and isinstance(type(fun).__call__, types.FunctionType):
+            yield from _functions(fun.__call__, arguments, seen, depth)
+        return
+    yield from _functions_of(fun, arguments, seen, depth)
+
+
+def _functions_of(
+    fun: Any, arguments: Mapping[str, Any], seen: set[Any], depth: int
+) -> Iterator[tuple[types.FunctionType, Mapping[str, Any]]]:
+    if not isinstance(fun, types.FunctionType):
+        yield from _functions(fun, arguments, seen, depth + 1)
         return
     filename = fun.__code__.co_filename
     if is_ours(filename) or is_library(filename):
         return
-    yield fun
+    yield fun, arguments
     for cell in fun.__closure__ or ():
         content = _content(cell)
         if callable(content):
-            yield from _functions(content, seen, depth + 1)
-    for name in fun.__code__.co_names:
-        value = fun.__globals__.get(name)
-        if isinstance(value, types.FunctionType):
-            yield from _functions(value, seen, depth + 1)
+            yield from _functions(content, {}, seen, depth + 1)
+    for code in _codes(fun.__code__):
+        for kind, name, chain in _lookups(code):
+            if kind == "global":
+                value = fun.__globals__.get(name)
+                if isinstance(value, types.FunctionType):
+                    yield from _functions(value, {}, seen, depth + 1)
+            elif kind == "argument" and name in arguments and len(chain) == 1:
+                method = inspect.getattr_static(arguments[name], chain[0], None)
+                if isinstance(method, types.FunctionType):
+                    bound = types.MethodType(method, arguments[name])
+                    yield from _functions(bound, {}, seen, depth + 1)

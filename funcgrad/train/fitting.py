@@ -90,6 +90,7 @@ def fit(
     save_every: int | None = None,
     callbacks: Sequence[Callable[[TrainState, dict[str, Any]], Any]] = (),
     progress: bool = True,
+    jit: bool = False,
 ) -> FitResult:
     """Train a model.
 
@@ -133,6 +134,10 @@ def fit(
         training.
     progress : bool
         Whether to show how it goes: a bar if tqdm is installed.
+    jit : bool
+        Whether to compile a whole step, and what is done for validation, by `fg.jit`: the same
+        numbers but for rounding, sooner. `loss_fn` and `predict` have to be pure, and cannot ask
+        for values of arrays (``if loss > 1``).
 
     Returns
     -------
@@ -167,9 +172,13 @@ def fit(
     data_key = None
     if key is not None:
         key, data_key = fg.random.split(key)
+    step: Any = make_step(loss_fn, optimizer)
+    if jit:
+        step, loss_fn = fg.jit(step), fg.jit(loss_fn)
+        predict = fg.jit(fg.train.predict if predict is None else predict)
     run = _Run(
         TrainState.create(model, optimizer, model_state=model_state, key=key),
-        make_step(loss_fn, optimizer),
+        step,
         _source(data, data_key, batch_size),
         checkpoints,
     )

@@ -85,11 +85,16 @@ class Rules:
     equation : callable or None
         What the outputs solve, if the function is the solution of an equation: takes leaves like
         them, and returns leaves like its arguments, which are zero at the solution.
+    operation : object
+        For functions that a program has one equation for, such as a loop: the operation of that.
+        Their rules are derived, so that the backward pass need not expect anything of them, and
+        they have one for `vmap` too.
     """
 
     name: str
     fixed: Sequence[bool]
     owner: object = None
+    operation: Any = None
     equation: Callable[[Leaves], Leaves] | None = None
 
     def run(self, leaves: Leaves) -> tuple[Leaves, Any]:
@@ -120,6 +125,12 @@ class Rules:
         """Return leaves and structure of the output, and a `Linear` pushforward."""
         raise NotImplementedError
 
+    def batch(
+        self, trace: BatchTrace, leaves: Leaves, batched: Sequence[bool]
+    ) -> tuple[Leaves, Sequence[bool]]:
+        """Return the outputs for all examples, and which of them have any; of an `operation`."""
+        raise NotImplementedError
+
 
 class CallingTrace(Trace):
     """A trace of another kind, which says by itself what becomes of a function with rules."""
@@ -144,7 +155,13 @@ def call(rules: Rules, leaves: Leaves) -> tuple[Leaves, Any]:
     trace = top_trace(leaves)
     if isinstance(trace, BatchTrace):
         values, batched = trace.split(leaves)
-        return _on_many(rules, trace, values, batched)
+        if rules.operation is None:
+            return _on_many(rules, trace, values, batched)
+        made, varying = rules.batch(trace, values, batched)
+        return [
+            Tracer(trace, out, None) if varies else out
+            for out, varies in zip(made, varying, strict=True)
+        ], None
     if isinstance(trace, StripTrace):
         outs, treedef = call(rules, trace.values(leaves))
         return [trace.wrap(out) if is_floating(out) else out for out in outs], treedef
@@ -180,7 +197,7 @@ def _reverse(rules: Rules, trace: ReverseTrace, leaves: Leaves) -> tuple[Leaves,
     # The user may write to a plain array before the backward pass reads it.
     leaves = [trace.hold(leaf) if type(leaf) is np.ndarray else leaf for leaf in leaves]
     primitive = _Taped(rules, trace, wanted)
-    for other in (trace, *traces_in_progress()):
+    for other in (trace, *traces_in_progress()) if rules.operation is None else ():
         if isinstance(other, ReverseTrace):
             other.tape.careful = True
     made = iter(trace.process(primitive, leaves, {}))

@@ -156,6 +156,16 @@ def _checked(names: tuple[str, ...], policy: str) -> frozenset[str]:
 def save_only_these_names(*names: str) -> Policy:
     """Make the policy that keeps the values to which `checkpoint_name` gave one of these names.
 
+    Parameters
+    ----------
+    *names : str
+        Names that `checkpoint_name` gives.
+
+    Returns
+    -------
+    callable
+        For the argument `policy` of `checkpoint`.
+
     Raises
     ------
     ArgumentError
@@ -176,6 +186,16 @@ def save_only_these_names(*names: str) -> Policy:
 
 def save_anything_except_these_names(*names: str) -> Policy:
     """Make the policy that keeps all but the values with one of these names.
+
+    Parameters
+    ----------
+    *names : str
+        Names that `checkpoint_name` gives.
+
+    Returns
+    -------
+    callable
+        For the argument `policy` of `checkpoint`.
 
     Raises
     ------
@@ -200,6 +220,16 @@ def save_anything_except_these_names(*names: str) -> Policy:
 def save_any_names_but_these(*names: str) -> Policy:
     """Make the policy that keeps the values that have a name, but for these names.
 
+    Parameters
+    ----------
+    *names : str
+        Names that `checkpoint_name` gives.
+
+    Returns
+    -------
+    callable
+        For the argument `policy` of `checkpoint`.
+
     Raises
     ------
     ArgumentError
@@ -220,6 +250,16 @@ def save_any_names_but_these(*names: str) -> Policy:
 
 def save_from_both_policies(first: Policy, second: Policy) -> Policy:
     """Make the policy that keeps what one of two policies keeps.
+
+    Parameters
+    ----------
+    first, second : callable
+        The policies.
+
+    Returns
+    -------
+    callable
+        For the argument `policy` of `checkpoint`.
 
     Examples
     --------

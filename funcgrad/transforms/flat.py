@@ -89,6 +89,13 @@ def _remake(make: Callable[..., Any], fun: Any, options: dict[str, Any]) -> Any:
 
 def check_callable(transform: str, fun: Any, fix: str = "{}(f, ...), not {}(f(x), ...)") -> None:
     """Raise unless `fun` can be called."""
+    if isinstance(fun, classmethod | property):
+        kind = type(fun).__name__
+        raise ArgumentError(
+            f"{transform} takes a function, got a {kind}",
+            where=user_line(),
+            fix=f"write @{kind} above @{transform}",
+        )
     if not callable(fun):
         raise ArgumentError(
             f"{transform} takes a function, got {describe(fun)}",

@@ -22,8 +22,8 @@ def same(a: Any, b: Any) -> bool:
     Parameters
     ----------
     a, b : object
-        Lists, tuples and dicts are compared item by item, arrays by shape, dtype and bytes,
-        floats by how they print, anything else by ``==``.
+        Lists, tuples, dicts and slices are compared item by item, arrays by shape, dtype and
+        bytes, floats by how they print, anything else by ``==``.
 
     Returns
     -------
@@ -48,6 +48,8 @@ def same(a: Any, b: Any) -> bool:
         return len(a) == len(b) and all(map(same, a, b))
     if isinstance(a, dict):
         return a.keys() == b.keys() and all(same(value, b[key]) for key, value in a.items())
+    if cls is slice:
+        return same(_parts(a), _parts(b))
     if _is_array(a):
         return _same_arrays(a, b)
     return bool(a == b)
@@ -83,6 +85,10 @@ def content_hash(value: Any) -> int:
         return hash((cls, *map(content_hash, value)))
     if isinstance(value, dict):
         return hash((cls, frozenset((key, content_hash(item)) for key, item in value.items())))
+    if isinstance(value, set):
+        return hash((cls, frozenset(value)))
+    if cls is slice:
+        return hash((cls, content_hash(_parts(value))))
     if _is_array(value):
         content = _bytes(value) if getattr(value, "nbytes", _HASHED_BYTES) < _HASHED_BYTES else None
         return hash((cls, tuple(value.shape), str(value.dtype), content))
@@ -90,7 +96,11 @@ def content_hash(value: Any) -> int:
 
 
 def _is_array(value: Any) -> bool:
-    return hasattr(value, "shape") and hasattr(value, "dtype")
+    return hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, type)
+
+
+def _parts(value: slice) -> tuple[Any, Any, Any]:
+    return value.start, value.stop, value.step
 
 
 def _same_arrays(a: Any, b: Any) -> bool:

@@ -77,6 +77,13 @@ def test_embedding_takes_rows():
     np.testing.assert_array_equal(fg.vmap(layer)(np.array([1, 2])), table[[1, 2]])
 
 
+def test_embedding_takes_a_row_by_a_number_of_python_under_jit():
+    table = np.arange(6.0).reshape(3, 2)
+    row = fg.jit(fg.nn.Embedding(weight=table))
+    np.testing.assert_array_equal(row(2), [4.0, 5.0])
+    np.testing.assert_array_equal(row(0), [0.0, 1.0])
+
+
 def test_embedding_gradient_counts_uses():
     layer = fg.nn.Embedding(4, 2, key=key())
     grads = fg.grad(lambda layer: np.sum(layer(np.array([1, 1, 3]))))(layer)

@@ -105,3 +105,9 @@ def test_a_bernoulli_draw_has_no_slope_in_its_probability() -> None:
         return np.sum(p * random.bernoulli(random.key(0), p, (100,)))
 
     assert fg.grad(f)(0.25) == random.bernoulli(random.key(0), 0.25, (100,)).sum()
+
+
+def test_a_number_of_python_is_folded_into_a_key_under_jit() -> None:
+    folded = fg.jit(random.fold_in)
+    for number in (0, -1, 7, 2**63 - 1):
+        assert folded(KEY, number) == random.fold_in(KEY, number)

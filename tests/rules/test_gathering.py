@@ -48,6 +48,14 @@ def test_a_small_dtype_does_not_overflow():
     assert_array_equal(fg.vmap(lambda x, i: x[1, i])(wide, index), [277.0, 599.0])
 
 
+def test_a_small_dtype_beside_a_recorded_index_does_not_overflow():
+    """A plain index of a dtype that cannot hold the length of the axis."""
+    x = np.arange(600.0).reshape(300, 2)
+    rows = np.array([3, 250], np.uint8)
+    read = fg.jit(lambda x, columns: x[rows, columns])
+    np.testing.assert_array_equal(read(x, np.array([0, -1])), [6.0, 501.0])
+
+
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_indices_along_another_axis_of_the_arguments(axis):
     index = np.moveaxis(np.array([[2, 0], [1, 1]]), 0, axis)

@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import funcgrad as fg
+import funcgrad.numpy as fnp
 from funcgrad.errors import ArgumentError, TracerConversionError
 
 X = np.array([1.0, 2.0, 3.0, 4.0])
@@ -21,6 +22,11 @@ def test_take_out_of_range_by_mode():
     assert_array_equal(fg.grad(f)(X, "clip"), [101, 0, 0, 10])
     with pytest.raises(IndexError, match="out of bounds"):
         fg.grad(f)(X, "raise")
+
+
+def test_take_of_a_list_by_indices_that_differ_between_examples():
+    taken = fg.vmap(lambda i: fnp.take([10.0, 20.0, 30.0], i))(np.array([2, 0]))
+    assert_array_equal(taken, [30.0, 10.0])
 
 
 def test_take_as_a_method_and_with_out():

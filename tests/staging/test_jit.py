@@ -361,10 +361,11 @@ def test_programs_leave_nothing_behind():
 # Conditions
 
 
-def test_each_branch_of_cond_is_compiled():
-    fun, runs = counted(lambda x: fg.cond(x > 0, np.sqrt, np.negative, x))
+def test_branches_of_cond_that_return_other_dtypes_have_a_program_each():
+    fun, runs = counted(lambda x: fg.cond(x > 0, np.sqrt, lambda x: 1, x))
     compiled = jit(fun)
-    assert [float(compiled(x)) for x in (4.0, -4.0, 9.0, -9.0)] == [2.0, 4.0, 3.0, 9.0]
+    assert [compiled(x) for x in (4.0, -4.0, 9.0, -9.0)] == [2.0, 1, 3.0, 1]
+    assert type(compiled(-1.0)) is int
     assert len(runs) == 2
 
 
@@ -627,16 +628,13 @@ def test_as_text_is_the_program_that_runs():
 
 
 def test_stages_show_what_each_pass_does():
-    stages = jit(lambda x: (np.sin(x) * 1 + np.sin(x), np.cos(x))[0]).lower(np.ones(3)).stages()
-    assert list(stages) == [
-        "recorded",
-        "2 dead code",
-        "5 identities",
-        "6 common subexpressions",
-    ]
+    lowered = jit(lambda x: (np.sin(x) * 1 + np.sin(x), np.cos(x))[0]).lower(np.ones(3))
+    stages = {name.lstrip("0123456789 "): text for name, text in lowered.stages().items()}
+    order = ["recorded", "dead code", "identities", "common subexpressions"]
+    assert [name for name in stages if name in order] == order
     assert "cos" in stages["recorded"]
-    assert "multiply" not in stages["5 identities"]
-    assert stages["6 common subexpressions"].count("sin") == 1
+    assert "multiply" not in stages["identities"]
+    assert stages["common subexpressions"].count("sin") == 1
 
 
 def run_source(text, *leaves):
@@ -879,7 +877,7 @@ def test_explain_names_static_values():
 
 
 def test_explain_knows_conditions():
-    compiled = jit(lambda x: fg.cond(x > 0, np.sqrt, np.negative, x))
+    compiled = jit(lambda x: fg.cond(x > 0, np.sqrt, lambda x: 1, x))
     compiled(1.0)
     compiled(-1.0)
     assert compiled.explain() == "the function takes another way for these values"

@@ -56,6 +56,51 @@ def test_fit_is_the_loop_one_would_write():
     assert result.stopped == "epochs"
 
 
+def dropping(model, x, y, *, key=None):
+    return fg.nn.losses.cross_entropy(model(x, key=key), y, reduction="mean")
+
+
+def normalising(model, x, y, *, state):
+    logits, state = model(x, state)
+    return fg.nn.losses.cross_entropy(logits, y, reduction="mean"), state
+
+
+def layers_that(kind, key):
+    k1, k2 = fg.random.split(key)
+    between = fg.nn.Dropout(0.5) if kind == "drop" else fg.nn.BatchNorm(8)
+    return fg.nn.Sequential([fg.nn.Linear(3, 8, key=k1), between, fg.nn.Linear(8, 2, key=k2)])
+
+
+@pytest.mark.parametrize("kind", ["drop", "normalise"])
+def test_compiled_training_gives_the_same_numbers(kind):
+    model, model_state = fg.nn.make_with_state(layers_that)(kind, key(1))
+    labels = (Y > 0).astype(int)
+
+    def train(jit):
+        return quiet(
+            model,
+            dropping if kind == "drop" else normalising,
+            fg.optim.sgd(0.1, momentum=0.9),
+            (X, labels),
+            epochs=3,
+            batch_size=20,  # of 50: the last one is smaller
+            key=key(),
+            model_state=None if kind == "drop" else model_state,
+            validation=(X[:30], labels[:30]),
+            metrics={"accuracy": fg.train.accuracy},
+            jit=jit,
+        )
+
+    compiled, eager = train(True), train(False)
+    for name in ("loss", "validation_loss", "validation_accuracy"):
+        np.testing.assert_allclose(compiled.history[name], eager.history[name], rtol=1e-12)
+    for one, other in zip(*map(fg.tree.leaves, (compiled.state, eager.state)), strict=True):
+        if isinstance(one, fg.random.Key):
+            assert one == other
+        else:
+            np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-14)
+
+
 def test_arrays_are_shuffled_and_all_used():
     seen = []
 

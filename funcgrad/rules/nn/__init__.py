@@ -12,6 +12,7 @@ __all__ = [
     "cross_entropy",
     "layout",
     "lowering",
+    "normal",
     "normalizing",
     "pooling",
     "recurrent",

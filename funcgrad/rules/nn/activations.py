@@ -1,4 +1,4 @@
-"""Activations: relu, the logistic function, softplus, and the two forms of gelu.
+"""Activations: relu, the logistic function, softplus, and the usual approximation of gelu.
 
 No NumPy function is answered for here: `funcgrad.nn.functional` offers them. Each has a rule of its
 own for one of three reasons: it keeps one array for the backward pass where its parts would keep
@@ -14,12 +14,20 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.batch import broadcasting
-from funcgrad.core.normal import upper_tail
 from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import selected
 from funcgrad.errors import DtypeError, describe, user_line
 
-__all__ = ["as_real", "gelu_tanh", "normal_cdf", "one_number", "relu", "sigmoid", "softplus"]
+__all__ = [
+    "as_real",
+    "by_slope",
+    "gelu_tanh",
+    "one_number",
+    "one_real",
+    "relu",
+    "sigmoid",
+    "softplus",
+]
 
 
 # Arguments
@@ -64,7 +72,7 @@ def one_number(args, params):
     return (as_real(x, floating=False),), params
 
 
-def _slope(made):
+def by_slope(made):
     """Make a decorator of the derivative of `made`, a function of each element, by `x` alone."""
 
     def enter(slope):
@@ -167,7 +175,7 @@ def softplus(x):
     return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
 
 
-@_slope(softplus)
+@by_slope(softplus)
 def _softplus_slope(x):
     return sigmoid.bind(x)
 
@@ -179,28 +187,7 @@ def softplus_samples(rng):
     yield Sample(np.zeros((0, 3)), fun=softplus, complex=False)
 
 
-# The normal distribution function
-
-
-@primitive(canonical=one_real)
-def normal_cdf(x):
-    """The probability that a standard normal variable is less than `x`, exact in both tails."""
-    upper = upper_tail(np.abs(np.asarray(x, np.float64)), np.exp)
-    return np.where(np.less(x, 0), upper, 1 - upper).astype(getattr(x, "dtype", np.float64))[()]
-
-
-@_slope(normal_cdf)
-def _density(x):
-    """The normal density."""
-    return np.exp(np.square(x) * -0.5) * (1 / math.sqrt(2 * math.pi))
-
-
-@normal_cdf.def_samples
-def normal_cdf_samples(rng):
-    yield Sample(rng.normal(size=(3, 4)), fun=normal_cdf, complex=False)
-    yield Sample(np.float64(-5.0), fun=normal_cdf, complex=False)
-    yield Sample(np.zeros((0, 3)), fun=normal_cdf, complex=False)
-
+# Gelu
 
 _GELU_SLOPE, _GELU_CUBE = math.sqrt(8 / math.pi), math.sqrt(8 / math.pi) * 0.044715
 # From where on the logistic function is 0 or 1 in any precision, and no square overflows.
@@ -217,7 +204,7 @@ def gelu_tanh(x):
     return x * sigmoid.forward(y * (_GELU_SLOPE + _GELU_CUBE * np.square(y)))
 
 
-@_slope(gelu_tanh)
+@by_slope(gelu_tanh)
 def _gelu_slope(x):
     y = np.clip(x, -_GELU_FAR, _GELU_FAR)
     square = np.square(y)

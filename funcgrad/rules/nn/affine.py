@@ -13,7 +13,7 @@ import numpy as np
 
 from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import shape_of
-from funcgrad.rules.matmul import rows, solid
+from funcgrad.rules.matmul import rows, rows_times, solid
 
 __all__ = ["affine"]
 
@@ -21,10 +21,7 @@ __all__ = ["affine"]
 @primitive()
 def affine(x, weight, bias):
     """``x @ weight.T + bias``, for `x` of shape (..., inputs); all of one dtype."""
-    if x.ndim <= 2:
-        out = np.matmul(x, weight.T)
-    else:
-        out = np.matmul(rows(x), weight.T).reshape(*x.shape[:-1], weight.shape[0])
+    out = rows_times(x, weight.T)
     return np.add(out, bias, out=out) if type(out) is np.ndarray else out + bias
 
 
@@ -34,9 +31,9 @@ def affine_jvp(primals, tangents, out):
     x_dot, weight_dot, bias_dot = tangents
     total = 0
     if x_dot is not None:
-        total = np.matmul(x_dot, weight.T)
+        total = rows_times(x_dot, weight.T)
     if weight_dot is not None:
-        total = total + np.matmul(x, weight_dot.T)
+        total = total + rows_times(x, weight_dot.T)
     if bias_dot is None:
         return total
     return total + (bias_dot if len(shape_of(x)) == 1 else np.broadcast_to(bias_dot, shape_of(out)))
@@ -47,7 +44,7 @@ def affine_vjp(primals, out):
     x, weight, _ = primals
 
     def affine_pullback_x(out_bar):
-        return np.matmul(solid(out_bar), weight)
+        return rows_times(solid(out_bar), weight)
 
     def affine_pullback_weight(out_bar):
         return np.matmul(rows(solid(out_bar)).T, rows(x))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.level import concrete
+from funcgrad.core.level import concrete, holds_anywhere, is_recorded
 from funcgrad.core.primitive import Sample, primitive
 from funcgrad.core.zero import is_finite, shape_of
 from funcgrad.rules.nn.activations import as_real
@@ -99,9 +99,17 @@ def cross_entropy_samples(rng):
     yield Sample(np.zeros((0, 3)), np.zeros((0, 3)), fun=cross_entropy)
 
 
-def extremes(labels: Any) -> tuple[Any, ...]:
-    """Return the smallest and the largest label, under `vmap` those of all examples."""
-    plain = concrete(labels)
+def extremes(labels: Any, least: Any, most: Any) -> tuple[Any, ...]:
+    """Return the smallest and the largest label, under `vmap` those of all examples.
+
+    For checks that all are in a range: of recorded ones that are, there are none. The record says
+    that it depends on that.
+    """
+    if is_recorded(labels):
+        outside = np.logical_or(np.less(labels, least), np.greater(labels, most))
+        if not holds_anywhere(outside, "whether all labels are in range"):
+            return ()
+    plain = np.asarray(concrete(labels))  # under `jit` a number of Python may be traced
     return (plain.min(), plain.max()) if plain.size else ()
 
 

@@ -51,10 +51,15 @@ def padded(x: Any, padding: Pairs, value: Any = 0) -> Any:
     return made
 
 
-def laid_out_like(x: Any, shape: Sizes, value: Any = 0) -> Any:
-    """Make an array whose axes follow each other in memory as those of `x` do."""
+def laid_out_like(x: Any, shape: Sizes, value: Any = 0, dtype: Any = None) -> Any:
+    """Make an array whose axes follow each other in memory as those of `x` do.
+
+    It is full of `value`, or of nothing in particular if that is None.
+    """
     order = sorted(range(x.ndim), key=lambda axis: -abs(x.strides[axis]))
-    made = np.full([shape[axis] for axis in order], value, x.dtype)
+    made = np.empty([shape[axis] for axis in order], x.dtype if dtype is None else dtype)
+    if value is not None:
+        made.fill(value)
     return made.transpose([order.index(axis) for axis in range(x.ndim)])
 
 
@@ -223,6 +228,10 @@ def pick_maxima(t, x, out, *, window, stride, padding, dilation):
 @primitive()
 def give_to_maxima(y, x, out, *, window, stride, padding, dilation):
     """The transpose: the maxima of `x` in the window share what `y` gives to the place."""
+    if window == stride and set(dilation) == {1} and not any(map(any, padding)):
+        given = _given_apart(y, x, out, window)
+        if given is not None:
+            return given
     hit, number = _hits(x, out, window, stride, padding, dilation)
     share = (y / number).astype(y.dtype, copy=False) if np.any(number > 1) else y
 
@@ -231,6 +240,42 @@ def give_to_maxima(y, x, out, *, window, stride, padding, dilation):
 
     size = shape_of(x)[-len(window) :]
     return scattered(terms, size, window, stride, padding, dilation)
+
+
+_INTEGERS = {4: np.int32, 8: np.int64}
+
+
+def _given_apart(y: Any, x: Any, out: Any, window: Sizes) -> Any:
+    """Do what `give_to_maxima` does if no two windows see one element; None if a maximum is NaN.
+
+    What an element gets is written once, by bits: all are ones where it is a maximum.
+    """
+    if y.dtype.kind != "f" or y.itemsize not in _INTEGERS or math.prod(window) > 127 or not y.size:
+        return None
+    if np.isnan(np.max(out)):
+        return None
+    integer = _INTEGERS[y.itemsize]
+    places = out.shape[-len(window) :]
+    ones = (1,) * len(window)
+    seen = dict(views(x, window, window, ones, places))
+    masks = {offset: np.equal(view, out) for offset, view in seen.items()}
+    number = sum(mask.view(np.int8) for mask in masks.values())
+    share = laid_out_like(out, y.shape, 0, y.dtype)
+    if np.max(number) > 1:
+        np.divide(y, np.maximum(number, 1), out=share, casting="same_kind")
+    else:
+        share[...] = y
+    covers = all(
+        n == k * w for n, k, w in zip(x.shape[-len(window) :], places, window, strict=True)
+    )
+    given = laid_out_like(x, x.shape, None if covers else 0, y.dtype)
+    bits = share.view(integer)
+    minus = np.array(-1, integer)
+    for offset, target in views(given.view(integer), window, window, ones, places):
+        # Minus one, all bits of which are ones, where it is a maximum.
+        mask = np.multiply(masks[offset].view(np.int8), minus)
+        np.bitwise_and(bits, mask, out=target)
+    return given
 
 
 @max_window.def_jvp

@@ -75,7 +75,7 @@ def along_together(made: Primitive) -> None:
 
 def _shifted(x: Any, axis: tuple[int, ...]) -> tuple[Any, Any]:
     """Return x less its maximum over `axis`, 0 wherever it equals that, and the maximum."""
-    largest = np.max(x, axis=axis, keepdims=True, initial=-np.inf)
+    largest = np.maximum.reduce(x, axis=axis, keepdims=True, initial=-np.inf)
     if is_finite(largest):
         return x - largest, largest
     with np.errstate(invalid="ignore"):  # infinity less infinity
@@ -85,8 +85,12 @@ def _shifted(x: Any, axis: tuple[int, ...]) -> tuple[Any, Any]:
 @primitive(canonical=along_axes)
 def softmax(x, *, axis=-1):
     """``exp(x) / sum(exp(x))`` over `axis`."""
-    e = np.exp(_shifted(x, axis)[0])
-    return e / np.sum(e, axis=axis, keepdims=True)
+    shifted, _ = _shifted(x, axis)
+    if type(shifted) is not np.ndarray:  # a number
+        e = np.exp(shifted)
+        return e / np.add.reduce(e, axis=axis, keepdims=True)
+    e = np.exp(shifted, out=shifted)
+    return np.divide(e, np.add.reduce(e, axis=axis, keepdims=True), out=e)
 
 
 @softmax.def_jvp
@@ -125,7 +129,8 @@ def softmax_samples(rng):
 def log_softmax(x, *, axis=-1):
     """``x - log(sum(exp(x)))`` over `axis`."""
     shifted, _ = _shifted(x, axis)
-    return shifted - np.log(np.sum(np.exp(shifted), axis=axis, keepdims=True))
+    total = np.log(np.add.reduce(np.exp(shifted), axis=axis, keepdims=True))
+    return np.subtract(shifted, total, out=shifted if type(shifted) is np.ndarray else None)
 
 
 @log_softmax.def_jvp

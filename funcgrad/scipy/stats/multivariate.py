@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import special, stats
 
-from funcgrad.core.level import any_of, concrete, detached
+from funcgrad.core.level import any_of, concrete, detached, holds_anywhere
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.rules.spelling import array_of
 from funcgrad.scipy.stats._wrapped import Frozen, Wrapped, floats, selected
@@ -22,7 +22,7 @@ __all__ = ["dirichlet", "multinomial", "multivariate_normal"]
 
 def _some(mask: Any) -> bool:
     """Tell whether a mask is true anywhere, in any example of a batch."""
-    return bool(np.any(concrete(mask)))
+    return holds_anywhere(mask, "whether all numbers are in the domain")
 
 
 def _squeezed(x: Any) -> Any:
@@ -200,14 +200,14 @@ _NEGLIGIBLE = 1e6 * np.finfo(np.float64).eps
 
 def _has_full_rank(cov: Any, allow_singular: bool) -> bool:
     """Tell whether the covariance is positive definite; raise where it may not be as it is."""
-    plain = np.asarray(concrete(cov), dtype=np.float64)
-    if not np.all(np.isfinite(plain)):
+    plain = detached(cov)
+    if holds_anywhere(np.logical_not(np.isfinite(plain)), "whether all is finite"):
         raise ValueError("array must not contain infs or NaNs")
     values = np.linalg.eigvalsh(plain)
     cutoff = _NEGLIGIBLE * np.max(np.abs(values), axis=-1, keepdims=True)
-    if np.any(values < -cutoff):
+    if holds_anywhere(np.less(values, -cutoff), "whether an eigenvalue is negative"):
         raise ValueError("The input matrix must be symmetric positive semidefinite.")
-    full = bool(np.all(values > cutoff))
+    full = not holds_anywhere(np.less_equal(values, cutoff), "whether an eigenvalue is 0")
     if not full and not allow_singular:
         raise np.linalg.LinAlgError(
             "When `allow_singular is False`, the input matrix must be symmetric positive definite."

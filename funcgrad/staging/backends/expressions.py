@@ -15,9 +15,9 @@ import numpy as np
 
 from funcgrad import tree
 from funcgrad.core.elementwise import Elementwise
-from funcgrad.staging.equations import HOLE, Equation, FunctionCall, Var
+from funcgrad.staging.equations import HOLE, Equation, FunctionCall, Var, vars_of
 
-__all__ = ["Writer", "in_numpy", "ufunc_of"]
+__all__ = ["Writer", "Written", "in_numpy", "ufunc_of"]
 
 _NO_VALUE = type(np._NoValue)
 # The operators of Python, by the ufunc that does the same for arrays.
@@ -41,6 +41,14 @@ _OPERATORS = {
     "left_shift": "<<",
     "right_shift": ">>",
 }
+# Where NumPy has functions, and how these places are called.
+_HOMES = (
+    (np, "np"),
+    (np.linalg, "np.linalg"),
+    (np.fft, "np.fft"),
+    (np.lib.stride_tricks, "np.lib.stride_tricks"),
+    (np.emath, "np.emath"),
+)
 _BY_KEYWORD = (np.maximum, np.minimum)
 _PREFIXES = {"negative": "-", "invert": "~", "positive": "+"}
 
@@ -48,10 +56,9 @@ _PREFIXES = {"negative": "-", "invert": "~", "positive": "+"}
 def in_numpy(function: Any) -> str | None:
     """Return how NumPy's functions are called in source: ``np.sin``; None for others."""
     name = getattr(function, "__name__", "")
-    if name and getattr(np, name, None) is function:
-        return f"np.{name}"
-    if name and getattr(np.linalg, name, None) is function:
-        return f"np.linalg.{name}"
+    for module, path in _HOMES if name else ():
+        if getattr(module, name, None) is function:
+            return f"{path}.{name}"
     return None
 
 
@@ -90,6 +97,12 @@ class Writer:
         self.taken = taken
         self.bound: dict[str, Any] = {}
         self._names: dict[Any, str] = {}
+
+    def of(self, name_of: Callable[[Var], str]) -> Writer:
+        """Return a writer for other variables, which shares the values."""
+        made = Writer(name_of, self.taken)
+        made.bound, made._names = self.bound, self._names
+        return made
 
     def bind(self, value: Any, name: str, key: Any = None) -> str:
         """Return a name by which the code can use a value."""
@@ -228,8 +241,7 @@ class Writer:
             return f"{self.bind(operation.bind, f'call_{operation.name}')}({', '.join(inputs)})"
         given = iter(inputs)
         leaves = [
-            _Written(next(given) if leaf is HOLE else self.static(leaf))
-            for leaf in operation.leaves
+            Written(next(given) if leaf is HOLE else self.static(leaf)) for leaf in operation.leaves
         ]
         args, kwargs = tree.unflatten(operation.treedef, leaves)
         parts = [*map(repr, args), *(f"{key}={value!r}" for key, value in kwargs.items())]
@@ -241,7 +253,9 @@ def _has_no_name(operation: FunctionCall) -> bool:
     return in_numpy(operation.function) is None or operation.name in ("where", "nonzero")
 
 
-class _Written:
+class Written:
+    """Stands in a pytree for a leaf, and is shown as its source."""
+
     def __init__(self, text: str):
         self.text = text
 
@@ -341,6 +355,18 @@ def _view(w: Writer, equation: Equation, inputs: Sequence[str], out: str | None)
     return f"{inputs[0]}.view({w.static(equation.params['dtype'])})"
 
 
+def _largest(w: Writer, equation: Equation, inputs: Sequence[str], out: str | None) -> str | None:
+    axis = w.static(equation.params["axis"])
+    given = "None, None, True" if out is None else f"None, {out}, True"
+    return f"np.maximum.reduce({inputs[0]}, {axis}, {given}, -np.inf)"
+
+
+def _shifted(w: Writer, equation: Equation, inputs: Sequence[str], out: str | None) -> str | None:
+    given = inputs if out is None else [*inputs, out]
+    forward = equation.operation.forward
+    return f"{w.bind(forward, forward.__name__)}({', '.join(given)})"
+
+
 def _plain(name: str, *params: str) -> Any:
     """Write ``np.name(inputs, *params)``, for those forward functions that do no more."""
 
@@ -357,9 +383,33 @@ def _joined(name: str) -> Any:
         if params["dtype"] is not None or params["casting"] != "same_kind":
             return None
         one = "," if len(inputs) == 1 else ""
-        return f"np.{name}(({', '.join(inputs)}{one}), {w.static(params['axis'])})"
+        given = "" if out is None else f", {out}"
+        return f"np.{name}(({', '.join(inputs)}{one}), {w.static(params['axis'])}{given})"
 
     return write
+
+
+def _join(w: Writer, equation: Equation, inputs: Sequence[str], out: str | None) -> str:
+    orders = equation.params["orders"]
+    turned = [f"{x}.T" if order == "F" else x for x, order in zip(inputs, orders, strict=True)]
+    # Over all axes, if there is more than one.
+    axis = 0 if all(len(atom.shape) == 1 for atom in vars_of(equation.inputs)) else None
+    return f"np.concatenate(({', '.join(turned)}), {axis}{'' if out is None else f', {out}'})"
+
+
+def _split(w: Writer, equation: Equation, inputs: Sequence[str], out: str | None) -> str:
+    shapes, orders = equation.params["shapes"], equation.params["orders"]
+    parts, stop = [], 0
+    for var, shape, order in zip(equation.outputs, shapes, orders, strict=True):
+        start, stop = stop, stop + math.prod(shape)
+        part = "None"
+        if var is not None:
+            part = f"{inputs[0]}[{start}:{stop}]"
+            if len(shape) > 1:
+                given = w.static(shape) + (", order='F'" if order == "F" else "")
+                part = f"{part}.reshape({given})"
+        parts.append(part)
+    return ", ".join(parts)
 
 
 def _is_array(atom: Any) -> bool:
@@ -371,13 +421,18 @@ TEMPLATES: dict[str, Any] = {
     "astype": _astype,
     "broadcast_to": _plain("broadcast_to", "shape"),
     "concatenate": _joined("concatenate"),
+    "copy": _plain("copy", "order", "subok"),
     "expand_dims": _plain("expand_dims", "axis"),
     "gather": _gather,
+    "largest": _largest,
+    "shifted": _shifted,
     "getitem": _getitem,
+    "join_leaves": _join,
     "outer": _plain("outer"),
     "reduce_mean": _mean,
     "reduce_sum": _reduction("np.add.reduce"),
     "reshape": _reshape,
+    "split_leaves": _split,
     "squeeze": _plain("squeeze", "axis"),
     "stack": _joined("stack"),
     "transpose": _transpose,

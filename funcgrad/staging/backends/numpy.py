@@ -14,16 +14,22 @@ import linecache
 import math
 import string
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from funcgrad.core.zero import dtype_of, is_finite
+from funcgrad.staging.backends.blocks import BlockWriter
 from funcgrad.staging.backends.expressions import Writer, ufunc_of
+from funcgrad.staging.backends.loops import fresh, writer_of
+from funcgrad.staging.backends.threads import in_blocks
+from funcgrad.staging.bodies import Body
 from funcgrad.staging.equations import Equation, FunctionCall, Literal, Note, Var, vars_of
 from funcgrad.staging.passes.blocks import Block, with_blocks
-from funcgrad.staging.passes.buffers import Plan, plan_buffers
+from funcgrad.staging.passes.buffers import Plan, is_written_into, plan_buffers
+from funcgrad.staging.passes.leaves import JOIN, with_leaves
+from funcgrad.staging.passes.rewriting import LARGEST, SHIFTED
 from funcgrad.staging.printing import letters
 
 if TYPE_CHECKING:
@@ -86,6 +92,7 @@ class Source:
         """Return the function."""
         namespace: dict[str, Any] = {
             "np": np,
+            "in_blocks": in_blocks,
             "is_finite": is_finite,
             "is_same": is_same,
             "NotFinite": NotFinite,
@@ -104,7 +111,17 @@ class Source:
 
 _count = itertools.count(1)
 _RESERVED = frozenset(
-    {"np", "is_finite", "is_same", "NotFinite", "Otherwise", "_work", "workspace", *dir(builtins)}
+    {
+        "np",
+        "in_blocks",
+        "is_finite",
+        "is_same",
+        "NotFinite",
+        "Otherwise",
+        "_work",
+        "workspace",
+        *dir(builtins),
+    }
 )
 # Functions of two arguments of one dtype.
 _ALIKE = frozenset(
@@ -136,9 +153,22 @@ _ALIKE = frozenset(
 
 def takes_out(equation: Equation) -> bool:
     """Tell whether the function of an equation can write into a given array."""
-    if ufunc_of(equation) is not None:
+    if ufunc_of(equation) is not None or _is_concatenation(equation):
+        return True
+    if equation.operation in (JOIN, LARGEST, SHIFTED):
         return True
     return equation.function is None and equation.name == "reduce_sum" and _is_plain_sum(equation)
+
+
+def _is_concatenation(equation: Equation) -> bool:
+    (out, *_) = equation.outputs
+    return (
+        equation.name == "concatenate"
+        and out is not None
+        and equation.params["dtype"] is None
+        and equation.params["casting"] == "same_kind"
+        and all(isinstance(x, Var) and x.dtype == out.dtype for x in equation.inputs)
+    )
 
 
 def _is_plain_sum(equation: Equation) -> bool:
@@ -159,6 +189,8 @@ def emit(
     aliases: Mapping[int, Sequence[int]],
     *,
     comments: bool = False,
+    taken: Collection[str] = (),
+    donated: Set[int] = frozenset(),
 ) -> Source:
     """Write a program as source.
 
@@ -169,192 +201,282 @@ def emit(
         What the recording took down: see `funcgrad.staging.strict`.
     comments : bool
         Put the lines of the user's beside what they have become.
+    taken : collection of str
+        Names that mean something else in the module.
+    donated : set of int
+        Arguments, by number, that results may be written to.
     """
-    emitter = _Emitter(program, layouts, aliases, comments)
+    emitter = _Emitter(program, layouts, aliases, comments, reserved=taken, donated=donated)
     with np.errstate(all="ignore"):  # a number may be too large for the dtype that it takes
         emitter.write()
     return emitter.source
 
 
+def writing_stages(program: Program, layouts: dict[int, str]) -> Iterator[tuple[str, Program]]:
+    """Yield the name of each pass that belongs to the writing, and the program after it."""
+    program = with_leaves(program, layouts, takes_out)
+    yield "leaves", program
+    yield "blocks", with_blocks(program, layouts)
+
+
 class _Emitter:
+    """Writes a program; within that of another, the program of a step of a loop, or of a branch.
+
+    Parameters
+    ----------
+    names : dict, optional
+        What the arguments are called, by number.
+    outer : _Emitter, optional
+        That of the program around.
+    reserved : collection of str
+        Names that mean something else.
+    donated : set of int
+        Arguments that may be written to.
+    """
+
     def __init__(
         self,
         program: Program,
         layouts: dict[int, str],
         aliases: Mapping[int, Sequence[int]],
         comments: bool,
+        names: dict[int, str] | None = None,
+        outer: _Emitter | None = None,
+        reserved: Collection[str] = (),
+        donated: Set[int] = frozenset(),
     ):
+        if outer is None:
+            program = with_leaves(program, layouts, takes_out)
         program = with_blocks(program, layouts)
         self.program = program
         self.comments = comments
         self.layouts = layouts
-        self.source = Source(_identifier(program.name))
-        self.source.plan = self.plan = plan_buffers(program, takes_out, layouts, aliases)
-        self.taken = taken = {*_RESERVED, self.source.name}
-        self.names: dict[int, str] = {}
-        # What arrays are called in loops over blocks: their parts, all elements in a row, the ends
-        # of a block, and the parts of buffers.
-        self.parts: dict[int, str] = {}
-        self.flat: dict[int, str] = {}
-        self.ends: tuple[str, ...] = ()
-        self.pieces: dict[str, str] = {}
-        # What has to be finite, and the sums by which that is seen.
-        self.checked = {
-            var.number for note in program.notes if note.is_of_finite for var in note.vars
-        }
-        self.sums: dict[int, str] = {}
-        for leaf in program.arguments:
-            if isinstance(leaf.atom, Var):
-                name = _free(_identifier(leaf.path), taken)
-                self.names[leaf.atom.number] = name
-                self.source.parameters.append(name)
-                self.source.paths.append(leaf.path)
-        fresh = letters(string.ascii_lowercase, taken)
+        self.aliases = aliases
+        self.plan = plan_buffers(
+            program, takes_out, layouts, aliases, is_inner=outer is not None, donated=donated
+        )
+        self.names: dict[int, str] = names or {}
+        # The numbers that stand beside arrays, and what they are called.
+        self.numbers: dict[Any, str] = {}
+        self.counts: dict[str, int] = {}
+        # What results are written to, where that is not for the plan to say.
+        self.targets: dict[int, str] = {}
+        if outer is None:
+            self.root = self
+            # Under the name of a builtin function it would hide that one.
+            self.source = Source(_free(_identifier(program.name), set(_RESERVED)))
+            self.source.plan = self.plan
+            self.taken = taken = {*_RESERVED, self.source.name, *reserved}
+            self.writer = Writer(self._name, taken)
+            for leaf in program.arguments:
+                if isinstance(leaf.atom, Var):
+                    name = _free(_identifier(leaf.path), taken)
+                    self.names[leaf.atom.number] = name
+                    self.source.parameters.append(name)
+                    self.source.paths.append(leaf.path)
+            for out, taken_from in self.plan.donated.items():
+                self.targets[out] = self.names[taken_from]
+            self.fresh = letters(string.ascii_lowercase, taken)
+            self.buffers = self.source.buffers
+        else:
+            self.root = outer.root
+            self.source = outer.source
+            self.taken = taken = outer.taken
+            self.writer = outer.writer.of(self._name)
+            self.fresh = outer.fresh
+            self.buffers = []
         for equation in program.equations:
-            inner = getattr(equation.operation, "equations", (equation,))
-            for part in inner:
+            block = equation.operation
+            for part in block.parts if isinstance(block, Block) else (equation,):
                 for var in part.outputs:
                     if var is not None:
-                        self.names[var.number] = next(fresh)
+                        self.names[var.number] = next(self.fresh)
         taken.update(self.names.values())
+        known = 0 if outer is None else len(self.root.plan.views)
         for place in range(len(self.plan.views)):
-            self.source.buffers.append(_free(f"t{place}", taken))
-        for place in range(len(self.plan.results)):
-            self.source.buffers.append(_free(f"r{place}", taken))
-        self.writer = Writer(self._name, taken)
+            self.buffers.append(_free(f"t{known + place}", taken))
+        if outer is not None:
+            self._add_memory(self.plan, self.buffers)
+            self._add_fresh()
+        self.blocks = BlockWriter(
+            self.writer,
+            self.names,
+            lambda name: _free(name, taken),
+            self._inputs,
+            takes_out,
+            self.target,
+            {var.number for note in program.notes if note.is_of_finite for var in note.vars},
+        )
         for constant in program.constants:
             name = self.writer.bind(constant.value, "const")
             self.names[constant.var.number] = name
+        self.inner = {}
+        for equation in program.equations:
+            inner = writer_of(self, equation)
+            if inner is not None:
+                self.inner[id(equation)] = inner
+        if outer is None:
+            for place in range(len(self.plan.results)):
+                self.buffers.append(_free(f"r{place}", taken))
+
+    def _add_memory(self, plan: Plan, names: Sequence[str]) -> None:
+        """Let the function have the memory of a program within."""
+        whole = self.root.plan
+        first = len(whole.slots)
+        whole.slots += plan.slots
+        whole.views += [
+            (first + slot, shape, order, start) for slot, shape, order, start in plan.views
+        ]
+        self.root.buffers += names
+
+    def _add_fresh(self) -> None:
+        """Let what blocks give to the next step be written into fresh memory."""
+        for equation in self.program.equations:
+            if isinstance(equation.operation, Block):
+                for var in equation.operation.arrays(equation):
+                    if var.number not in self.plan.places:
+                        self.targets[var.number] = fresh(var, self.layouts[var.number])
+
+    def memory(self, var: Var, order: str) -> str:
+        """Return the name of an array like a variable, which is not used for anything else."""
+        plan = Plan()
+        plan.slots.append((var.dtype, math.prod(var.shape)))
+        plan.view(0, var.shape, order)
+        name = _free(f"t{len(self.root.plan.views)}", self.taken)
+        self._add_memory(plan, [name])
+        return name
+
+    def within(self, body: Body, names: dict[int, str]) -> _Emitter:
+        """Return what writes a body, the arguments of which have these names."""
+        return _Emitter(body.program, body.layouts, body.aliases, self.comments, names, self)
+
+    def free(self, stem: str) -> str:
+        """Return a name that is not taken: ``row1``, ``row2``."""
+        counts = self.root.counts
+        counts[stem] = counts.get(stem, 0) + 1
+        return _free(f"{stem}{counts[stem]}", self.taken)
+
+    @property
+    def is_empty(self) -> bool:
+        """Tell whether there is nothing to write."""
+        return not self.program.equations and not self.program.notes
+
+    def written(self, equation: Equation) -> Sequence[Var | None]:
+        """Return the results of an equation that are written into arrays that it is given."""
+        if is_written_into(equation, self.layouts):
+            return equation.outputs
+        return equation.outputs if len(equation.outputs) == 1 and takes_out(equation) else ()
 
     def _name(self, var: Var) -> str:
         return self.names[var.number]
 
     def write(self) -> None:
-        program, lines = self.program, self.source.lines
+        """Write the body of the function."""
+        lines = self.source.lines
+        lines.extend(self.equations())
+        outs = []
+        for atom, copied in zip(self.program.outputs, self.plan.copied, strict=True):
+            text = self.writer.atom(atom)
+            outs.append(f'{text}.copy("K")' if copied and _is_array(atom) else text)
+        lines.append(f"    return [{', '.join(outs)}]")
+        self.source.bound = self.writer.bound
+
+    def equations(self) -> Iterator[str]:
+        """Write the equations."""
+        program = self.program
         notes: dict[int, list[Note]] = {}
         for note in program.notes:
             notes.setdefault(note.position, []).append(note)
         before = None
         for position, equation in enumerate(program.equations):
             if position in notes:
-                lines.extend(self._guards(notes[position]))
+                yield from self._guards(notes[position])
             if self.comments and equation.line is not None:
                 place = str(equation.line)
                 if place != before:
-                    lines.append(f"    # {place}{_code_at(equation.line)}")
+                    yield f"    # {place}{_code_at(equation.line)}"
                     before = place
             if isinstance(equation.operation, Block):
-                lines.extend(self._blocks(equation, equation.operation))
+                yield from self.blocks.write(equation, equation.operation)
+            elif id(equation) in self.inner:
+                yield from self.inner[id(equation)].lines()
+            elif equation.operation is JOIN:
+                yield from self._join(equation)
+            elif is_written_into(equation, self.layouts):
+                yield from self._written_into(equation)
             else:
-                lines.append("    " + self._statement(equation))
+                yield "    " + self._statement(equation)
                 if isinstance(equation.operation, FunctionCall) or equation.name == "bincount":
-                    lines.extend(self._shapes(equation))
-        lines.extend(self._guards(notes.get(len(program.equations), ())))
-        outs = []
-        for atom, copied in zip(program.outputs, self.plan.copied, strict=True):
-            text = self.writer.atom(atom)
-            outs.append(f'{text}.copy("K")' if copied and _is_array(atom) else text)
-        lines.append(f"    return [{', '.join(outs)}]")
-        self.source.bound = self.writer.bound
+                    yield from self._shapes(equation)
+        yield from self._guards(notes.get(len(program.equations), ()))
 
     def _statement(self, equation: Equation) -> str:
         out = equation.outputs[0] if len(equation.outputs) == 1 else None
-        target = None if out is None else self._target(out)
+        target = None if out is None else self.target(out)
         inputs = self._inputs(equation)
         left = ", ".join("_" if v is None else self._name(v) for v in equation.outputs)
         if len(equation.outputs) == 1 and self.writer.gives_tuple(equation):
             left = f"({left},)"
         return f"{left} = {self.writer.call(equation, inputs, target)}"
 
-    def _target(self, var: Var) -> str | None:
+    def _written_into(self, equation: Equation) -> Iterator[str]:
+        """Write the call of a function that is given the arrays for its results."""
+        outs = list(vars_of(equation.outputs))
+        names = ", ".join(map(self._name, outs))
+        targets = [self.target(var) or fresh(var, "C") for var in outs]
+        yield f"    {names} = {', '.join(targets)}"
+        into = equation.operation.into
+        inputs = ", ".join(self._inputs(equation))
+        yield f"    {self.writer.bind(into, into.__name__)}({inputs}, {names})"
+
+    def _join(self, equation: Equation) -> Iterator[str]:
+        """Write how arrays come to lie one behind the other, where some are there already."""
+        (out,) = equation.outputs
+        assert out is not None
+        pieces = self.plan.pieces.get(out.number)
+        if pieces is None:
+            yield "    " + self._statement(equation)
+            return
+        for atom, (place, is_there) in zip(equation.inputs, pieces, strict=True):
+            if not is_there:
+                yield f"    np.copyto({self.buffers[place]}, {self.writer.atom(atom)})"
+        yield f"    {self._name(out)} = {self.target(out)}"
+
+    def target(self, var: Var) -> str | None:
         """Return the name of the array that a result is written to, if there is one."""
         place = self.plan.places.get(var.number)
         if place is not None:
-            return self.source.buffers[place]
+            return self.buffers[place]
+        if var.number in self.targets:
+            return self.targets[var.number]
         place = self.plan.result_places.get(var.number)
-        return None if place is None else self.source.buffers[len(self.plan.views) + place]
-
-    def _blocks(self, equation: Equation, block: Block) -> Iterator[str]:
-        """Write the loop over the blocks of arrays."""
-        taken, buffers, places = self.taken, self.source.buffers, self.plan.places
-        outputs = [var for var in equation.outputs if var is not None]
-        parts: dict[int, str] = {}
-        # Like the arrays, but with a _ behind, are called their parts.
-        for var in (*vars_of(equation.inputs), *outputs):
-            if var.shape == block.shape:
-                if var.number not in self.parts:
-                    self.parts[var.number] = _free(f"{self._name(var)}_", taken)
-                parts[var.number] = self.parts[var.number]
-        for var in outputs:
-            yield f"    {self._name(var)} = {self._target(var)}"
-        flat: dict[int, str] = {}
-        for var in (*vars_of(equation.inputs), *outputs):
-            if var.number not in parts or var.number in flat:
-                continue
-            name = self._name(var)
-            if block.is_flat and len(block.shape) > 1:
-                if var.number not in self.flat:
-                    self.flat[var.number] = _free(f"{name}_flat", taken)
-                    yield f"    {self.flat[var.number]} = {name}.reshape(-1)"
-                flat[var.number] = self.flat[var.number]
-            else:
-                flat[var.number] = name
-        count = math.prod(block.shape) if block.is_flat else block.shape[0]
-        if not self.ends:
-            self.ends = (_free("i", taken), _free("j", taken))
-        i, j = self.ends
-        checked = [var for var in outputs if var.number in self.checked]
-        for var in checked:
-            # Its elements are added up while they are in the cache: finite if all of them are.
-            self.sums[var.number] = _free(f"{self._name(var)}_total", taken)
-            yield f"    {self.sums[var.number]} = 0.0"
-        yield f"    for {i} in range(0, {count}, {block.size}):"
-        yield f"        {j} = min({i} + {block.size}, {count})"
-        for number, part in parts.items():
-            yield f"        {part} = {flat[number]}[{i}:{j}]"
-        own = {var.number for var in outputs}
-        used = {
-            buffers[places[var.number]]
-            for inner in block.equations
-            for var in vars_of(inner.outputs)
-            if var.number not in own
-        }
-        work = {name: name for name in sorted(used)}
-        if count % block.size:
-            for name in work:
-                if name not in self.pieces:
-                    self.pieces[name] = _free(f"{name}_", taken)
-                work[name] = self.pieces[name]
-                yield f"        {work[name]} = {name}[:{j} - {i}]"
-        names = {**self.names}
-        self.names.update(parts)
-        for inner in block.equations:
-            (out,) = inner.outputs
-            assert out is not None
-            inputs = self._inputs(inner)
-            if out.number in own:
-                yield f"        {self.writer.call(inner, inputs, parts[out.number])}"
-            else:
-                target = work[buffers[places[out.number]]]
-                yield f"        {self._name(out)} = {self.writer.call(inner, inputs, target)}"
-        self.names = names
-        for var in checked:
-            part = parts[var.number]
-            yield f"        {self.sums[var.number]} += np.add.reduce({part}, None)"
+        return None if place is None else self.buffers[len(self.plan.views) + place]
 
     def _inputs(self, equation: Equation) -> list[str]:
         """Write the inputs; numbers beside arrays as arrays, which NumPy need not convert."""
         inputs = equation.inputs
         if len(inputs) == 2 and equation.name in _ALIKE and ufunc_of(equation) is not None:
-            pairs: Any = (inputs, inputs[::-1])
-            for number, array in pairs:
-                if _is_like(number, array):
-                    made = np.array(number.value, array.dtype)
-                    key = (made.dtype, made.tobytes())
-                    name = self.writer.bind(made, f"c{len(self.writer.bound)}", key)
-                    other = self.writer.atom(array)
-                    return [name, other] if number is inputs[0] else [other, name]
+            x, y = inputs
+            if type(x) is Literal:
+                if _is_like(x, y):
+                    return [self._number(x.value, y), self.writer.atom(y)]
+            elif type(y) is Literal and _is_like(y, x):
+                return [self.writer.atom(x), self._number(y.value, x)]
         return [self.writer.atom(atom) for atom in inputs]
+
+    def _number(self, value: Any, array: Any) -> str:
+        """Return the name of an array of no axes that has this value, and the dtype of another."""
+        kind = type(value)
+        # Of 0.0 and -0.0, which are equal, each is one of its own.
+        given = (kind, value, array.dtype, kind is float and math.copysign(1.0, value))
+        name = self.numbers.get(given)
+        if name is None:
+            made = np.array(value, array.dtype)
+            key = (made.dtype, made.tobytes())
+            name = self.writer.bind(made, f"c{len(self.writer.bound)}", key)
+            if kind is float or kind is int:
+                self.numbers[given] = name
+        return name
 
     def _shapes(self, equation: Equation) -> Iterator[str]:
         """Write the check that results have the shape that the program counts on."""
@@ -365,16 +487,20 @@ class _Emitter:
 
     def _checked_name(self, var: Var) -> str:
         """Return the name of what is finite if a variable is."""
-        return self.sums.get(var.number) or self._name(var)
+        return self.blocks.sums.get(var.number) or self._name(var)
 
     def _guards(self, notes: Sequence[Note]) -> Iterator[str]:
-        finite: dict[str, None] = {}
-        for note in notes:
-            if note.is_of_finite:
-                finite.update(dict.fromkeys(self._checked_name(var) for var in note.vars))
+        checked = {var.number: var for note in notes if note.is_of_finite for var in note.vars}
+        finite = []
+        for whole, parts in self.plan.wholes.items():
+            if all(number in checked for number in parts):  # they lie in one array
+                finite.append(self.buffers[self.plan.places[whole]])
+                for number in parts:
+                    del checked[number]
+        finite += [self._checked_name(var) for var in checked.values()]
         if finite:
-            parts = [f"is_finite({name})" for name in finite]
-            test = parts[0] if len(parts) == 1 else f"({' and '.join(parts)})"
+            tests = [f"is_finite({name})" for name in finite]
+            test = tests[0] if len(tests) == 1 else f"({' and '.join(tests)})"
             yield f"    if not {test}:"
             yield "        raise NotFinite"
         for note in notes:

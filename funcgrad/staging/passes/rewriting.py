@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
+import numpy as np
 
 from funcgrad.core.primitive import DECLARED, Primitive
+from funcgrad.core.zero import is_finite
 from funcgrad.staging.equations import Atom, Constant, Equation, Literal, Var
 from funcgrad.transforms.stop import STOPPED
 
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
     from funcgrad.staging.program import Program
 
 __all__ = [
+    "INTERNAL",
+    "LARGEST",
+    "SHIFTED",
     "VIEW",
     "Layouts",
     "Replacing",
@@ -38,8 +43,30 @@ def view(x: Any, *, dtype: Any) -> Any:
     return x.view(dtype)
 
 
-# Stands in no program that transforms see.
+# These stand in no program that transforms see.
 VIEW = Primitive(view, name="view", may_alias=True)
+
+
+def largest(x: Any, *, axis: Any) -> Any:
+    """Return the maximum over `axis`, which stays, of length 1."""
+    return np.maximum.reduce(x, axis=axis, keepdims=True, initial=-np.inf)
+
+
+def shifted(x: Any, most: Any, out: Any = None) -> Any:
+    """Return `x` less its maximum, and 0 wherever it equals that, infinite as it may be."""
+    if is_finite(most):
+        return np.subtract(x, most, out)
+    with np.errstate(invalid="ignore"):
+        made = np.where(np.equal(x, most), 0, x - most)
+    if out is None:
+        return made
+    out[...] = made
+    return out
+
+
+LARGEST = Primitive(largest, name="largest")
+SHIFTED = Primitive(shifted, name="shifted")
+INTERNAL = frozenset({VIEW, LARGEST, SHIFTED})
 
 
 class Replacing:
@@ -125,7 +152,9 @@ def without_regions(program: Program, layouts: Layouts) -> Program:
 
 def is_pure(operation: Any) -> bool:
     """Tell whether an operation computes its results, and does no more."""
-    return DECLARED.get(operation.name) is operation or operation in (STOPPED, VIEW)
+    if DECLARED.get(operation.name) is operation:
+        return True
+    return operation is STOPPED or operation in INTERNAL
 
 
 def number_of(atom: Any) -> Any:

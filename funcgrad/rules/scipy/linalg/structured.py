@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from funcgrad.core.level import concrete
+from funcgrad.core.level import concrete, holds_anywhere
 from funcgrad.core.primitive import DECLARED, Composed, Sample
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.rules.matmul import conj
@@ -107,7 +107,9 @@ def circulant_samples(rng):
 @_composed(scipy.linalg.companion, "Matrix whose characteristic polynomial has these coefficients.")
 def companion(a):
     a = _vector(a)
-    if shape_of(a)[-1] < 2 or np.any(np.equal(concrete(a[..., :1]), 0)):
+    if shape_of(a)[-1] < 2 or holds_anywhere(
+        np.equal(a[..., :1], 0), "whether the first coefficient is 0"
+    ):
         return scipy.linalg.companion(concrete(a))  # an error
     first = -a[..., 1:] / (1.0 * a[..., :1])
     n = shape_of(first)[-1]

@@ -1,0 +1,262 @@
+"""Bodies: functions recorded as programs of their own, for the inside of loops and branches.
+
+A body is recorded on plain values, whatever transforms are in progress: in the place of a value
+that one of them traces stands an example of it. What the function closes over and is traced comes
+to light that way wherever it is kept, in a cell, a dict or an attribute, and becomes an input of
+the body. What it computes of such values alone is computed outside, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from funcgrad import tree
+from funcgrad.core import assign
+from funcgrad.core.level import TracerBase, concrete
+from funcgrad.core.tracer import Tracer, unwrap
+from funcgrad.core.zero import is_finite
+from funcgrad.staging.equations import Equation, Leaf, Literal, Note, Var, describe_kind
+from funcgrad.staging.program import Program
+from funcgrad.staging.strict import StrictTrace
+
+__all__ = [
+    "Body",
+    "Interpreter",
+    "Recorded",
+    "Unstructured",
+    "example_of",
+    "kind_of",
+    "record_body",
+]
+
+
+class Unstructured(Exception):
+    """A loop or a branch cannot be one equation of a program: it is unrolled then."""
+
+
+@attrs.frozen(eq=False)
+class Body:
+    """A program that is part of an operation.
+
+    Attributes
+    ----------
+    program : Program
+        Its arguments and results are flat.
+    layouts, aliases : dict
+        Of its variables: see `funcgrad.staging.strict`.
+    """
+
+    program: Program
+    layouts: dict[int, str]
+    aliases: dict[int, list[int]]
+
+    @property
+    def inputs(self) -> tuple[Var, ...]:
+        """The variables of the arguments."""
+        return self.program.inputs
+
+    @property
+    def outputs(self) -> tuple[Any, ...]:
+        """The variables and numbers of the results."""
+        return self.program.outputs
+
+
+def example_of(value: Any) -> Any:
+    """Return a plain value of the kind that a traced one has: of a `vmap`, the first example."""
+    if not isinstance(value, TracerBase):
+        return value
+    if value._trace.ended:
+        value._trace.escaped()
+    below = example_of(value._value)
+    if not value._trace.lead:
+        return below
+    if not below.shape[0]:
+        raise Unstructured
+    return below[0]
+
+
+class BodyTrace(StrictTrace):
+    """Records a body.
+
+    Parameters
+    ----------
+    outer : StrictTrace
+        That of the program that the body will be part of.
+    """
+
+    __slots__ = ("captured",)
+
+    def __init__(self, outer: StrictTrace):
+        super().__init__(outer.origin, list, careful=outer.careful)
+        # What is traced outside: the tracer, an example, and the variable.
+        self.captured: dict[Any, tuple[Tracer, Any, Var]] = {}
+
+    def other(self, value: Any) -> tuple[Any, Any]:
+        """Return a plain value in the place of one that is traced outside, and its atom."""
+        value = unwrap(value)
+        if type(value) is not Tracer:
+            return value, self.atom(value)
+        extra = value._extra
+        key = (value._trace.level, id(value._value), extra if type(extra) is int else id(extra))
+        known = self.captured.get(key)
+        if known is None:
+            example = example_of(value)
+            known = self.captured[key] = (value, example, self.new_var(example))
+        return known[1], known[2]
+
+    def adopted(self, value: Any) -> Any:
+        """Return a value that is traced outside as one that is traced by this."""
+        if not isinstance(value, TracerBase):
+            return value
+        value = unwrap(value)
+        if type(value) is not Tracer:
+            return value
+        made = Tracer(self, *self.other(value))
+        made._alias = assign.ARGUMENT
+        return made
+
+    def look_finite(self, values: Sequence[TracerBase]) -> bool:
+        """Tell whether values are finite; nobody need note it.
+
+        What is not finite stays so until it is selected away, from step to step too, and is met
+        where the program looks at what comes out of the loop.
+        """
+        return not self.careful and all(is_finite(concrete(value)) for value in values)
+
+
+@attrs.frozen(eq=False)
+class Recorded:
+    """A body, and what recording it has shown.
+
+    Attributes
+    ----------
+    body : Body
+        Its first arguments are what the function closes over.
+    captured : list
+        The traced values of those.
+    keys : list
+        By which the same one is known again.
+    values : list
+        What the function returned, for the examples.
+    trace : BodyTrace
+    """
+
+    body: Body
+    captured: list[Any]
+    keys: list[Any]
+    values: list[Any]
+
+
+def record_body(
+    fun: Callable[[list[Any], BodyTrace], Sequence[Any]],
+    examples: Sequence[Any],
+    outer: StrictTrace,
+    name: str,
+) -> Recorded:
+    """Record ``fun(variables, trace)``, which returns a list of arrays and numbers, as a body."""
+    with BodyTrace(outer) as trace, np.errstate(all="ignore"):
+        variables = [trace.variable(example) for example in examples]
+        inputs = [variable._extra for variable in variables]
+        outs = fun(variables, trace)
+        del variables
+        results = []
+        values = []
+        for out in outs:
+            atom = trace.atom_of(out)
+            if not isinstance(atom, Var | Literal):
+                raise Unstructured
+            results.append(Leaf("", atom))
+            own = type(out) is Tracer and out._trace is trace
+            values.append(out._value if own else trace.other(out)[0])
+        keys, captured = list(trace.captured), list(trace.captured.values())
+        arguments = [*[var for _, _, var in captured], *inputs]
+        program = Program(
+            name=name,
+            argument_names=tuple([f"x{i}" for i in range(len(arguments))]),
+            arguments=tuple([Leaf(f"x{i}", var) for i, var in enumerate(arguments)]),
+            in_tree=tree.structure(((0.0,) * len(arguments), {})),
+            constants=tuple(trace.constants()),
+            equations=tuple([Equation(*row) for row in trace.rows]),
+            results=tuple(results),
+            out_tree=tree.structure([0.0] * len(results)),
+            notes=tuple(trace.notes),
+            regions=tuple(trace.regions),
+            count=trace.new_number(),
+        )
+    if any(isinstance(constant.value, TracerBase) for constant in program.constants):
+        raise Unstructured
+    body = Body(program, trace.layouts, trace.aliases)
+    return Recorded(body, [tracer for tracer, _, _ in captured], keys, values)
+
+
+def kind_of(atom: Any) -> tuple[Any, ...]:
+    """Return what must stay the same of a value from step to step."""
+    if isinstance(atom, Var):
+        return atom.shape, atom.dtype, atom.python
+    value = atom.value if isinstance(atom, Literal) else atom
+    python = type(value) if type(value) in (bool, int, float, complex) else None
+    if python is not None:
+        return (), np.dtype(python), python
+    return value.shape, value.dtype, None
+
+
+class Interpreter:
+    """Evaluates a body on plain values, again and again."""
+
+    def __init__(self, program: Program):
+        self.program = program
+        self.values: list[Any] = [None] * (program.count + 1)  # the last for what is no variable
+        for constant in program.constants:
+            self.values[constant.var.number] = constant.value
+        self.inputs = [var.number for var in program.inputs]
+        self.notes: dict[int, list[Note]] = {}
+        for note in program.notes:
+            self.notes.setdefault(note.position, []).append(note)
+        self.steps = [
+            (
+                equation,
+                [
+                    (atom.number, None) if isinstance(atom, Var) else (-1, atom.value)
+                    for atom in equation.inputs
+                ],
+                [-1 if var is None else var.number for var in equation.outputs],
+            )
+            for equation in program.equations
+        ]
+
+    def run(self, inputs: Sequence[Any]) -> list[Any]:
+        """Return the outputs; raise if a note does not hold."""
+        values = self.values
+        for number, value in zip(self.inputs, inputs, strict=True):
+            values[number] = value
+        notes = self.notes
+        for position, (equation, given, made) in enumerate(self.steps):
+            if position in notes:
+                self._check(notes[position])
+            outs = equation.evaluate([values[n] if n >= 0 else value for n, value in given])
+            for number, out in zip(made, outs, strict=True):
+                values[number] = out
+        self._check(notes.get(len(self.steps), ()))
+        return [
+            values[atom.number] if isinstance(atom, Var) else atom.value
+            for atom in self.program.outputs
+        ]
+
+    def _check(self, notes: Sequence[Note]) -> None:
+        for note in notes:
+            if note.is_of_finite:
+                continue
+            value = self.values[note.vars[0].number]
+            if not np.array_equal(
+                value, note.value, equal_nan=np.asarray(value).dtype.kind in "fc"
+            ):
+                raise Unstructured
+
+
+def shown(atom: Any) -> str:
+    """Write the kind of an atom."""
+    return describe_kind(atom if isinstance(atom, Var) else atom.value)

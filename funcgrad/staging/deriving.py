@@ -1,0 +1,66 @@
+"""What the rules of loops and of branches share: recording a derivative, and its odds and ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from funcgrad.core.level import concrete, traces_in_progress
+from funcgrad.core.tracer import Tracer
+from funcgrad.core.zero import dtype_of, shape_of, spread
+from funcgrad.staging.bodies import Body, BodyTrace, Recorded, Unstructured, record_body
+from funcgrad.staging.strict import StrictTrace
+
+__all__ = ["as_number", "evaluated", "full_tangents", "one_like", "record", "zero_of"]
+
+
+def recorder() -> StrictTrace:
+    """Return the innermost trace that records for `jit`."""
+    for trace in reversed(traces_in_progress()):
+        if isinstance(trace, StrictTrace):
+            return trace
+    raise Unstructured
+
+
+def record(
+    fun: Callable[[list[Any], BodyTrace], Sequence[Any]], examples: Sequence[Any], name: str
+) -> Recorded:
+    """Record the body of a rule, which closes over nothing that is traced."""
+    made = record_body(fun, examples, recorder(), name)
+    if made.captured:
+        raise Unstructured
+    return made
+
+
+def evaluated(body: Body, values: Sequence[Any]) -> list[Any]:
+    """Evaluate a body on values that may be traced."""
+    return body.program.evaluate(values)
+
+
+def full_tangents(made: Sequence[Any], dots: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
+    """Return the tangents of the results that are flagged."""
+    return [
+        as_number(zero_of(out) if dot is None else spread(dot, out))
+        for out, dot, flag in zip(made, dots, flags, strict=True)
+        if flag
+    ]
+
+
+def as_number(value: Any) -> Any:
+    """Return a derivative with a dtype of its own, which a number of Python has not."""
+    if type(concrete(value)) in (float, complex, int):
+        dtype = dtype_of(value)
+        return value.astype(dtype) if type(value) is Tracer else dtype.type(value)
+    return value
+
+
+def one_like(value: Any) -> Any:
+    """Return a derivative to record with."""
+    return np.ones(shape_of(value), dtype_of(value))[()]
+
+
+def zero_of(value: Any) -> Any:
+    """Return zeros of the shape and dtype of a value."""
+    return np.zeros(shape_of(value), dtype_of(value))[()]

@@ -1,0 +1,209 @@
+"""What a compiled function closes over: that it has changed is noticed, however it is found."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import types
+import weakref
+
+import numpy as np
+import pytest
+
+import funcgrad as fg
+from funcgrad import jit
+
+TABLE = np.arange(3.0)
+OPTIONS = {"scale": 2.0, "layers": [np.ones(3)]}
+CONFIG = types.SimpleNamespace(rate=0.5)
+
+
+def shift(x):
+    return x + TABLE
+
+
+def changed(compiled):
+    return compiled.explain().removesuffix(", which the function closes over, has changed")
+
+
+def test_a_global_of_a_function_that_is_called(monkeypatch):
+    compiled = jit(lambda x: shift(x) * 2)
+    np.testing.assert_array_equal(compiled(1.0), [2.0, 4.0, 6.0])
+    monkeypatch.setitem(globals(), "TABLE", np.zeros(3))
+    np.testing.assert_array_equal(compiled(1.0), [2.0, 2.0, 2.0])
+    assert changed(compiled) == "TABLE"
+
+
+def test_another_function_of_the_same_name(monkeypatch):
+    compiled = jit(lambda x: shift(x))
+    compiled(1.0)
+    monkeypatch.setitem(globals(), "shift", lambda x: -x)
+    assert compiled(1.0) == -1.0
+    assert changed(compiled) == "shift"
+
+
+def test_a_global_that_a_function_within_looks_up(monkeypatch):
+    def fun(x):
+        return sum([x * TABLE[i] for i in range(3)])
+
+    compiled = jit(fun)
+    assert compiled(1.0) == 3.0
+    monkeypatch.setitem(globals(), "TABLE", np.ones(3) * 5)
+    assert compiled(1.0) == 15.0
+
+
+def test_an_element_of_a_dict_or_list(monkeypatch):
+    compiled = jit(lambda x: x * OPTIONS["scale"] + OPTIONS["layers"][0])
+    np.testing.assert_array_equal(compiled(1.0), [3.0, 3.0, 3.0])
+    monkeypatch.setitem(OPTIONS, "scale", 4.0)
+    np.testing.assert_array_equal(compiled(1.0), [5.0, 5.0, 5.0])
+    assert changed(compiled) == "OPTIONS"
+    monkeypatch.setitem(OPTIONS, "layers", [np.zeros(3)])
+    np.testing.assert_array_equal(compiled(1.0), [4.0, 4.0, 4.0])
+    OPTIONS["layers"][0] = np.ones(3)
+    np.testing.assert_array_equal(compiled(1.0), [5.0, 5.0, 5.0])
+
+
+def test_an_attribute_of_a_global_object(monkeypatch):
+    compiled = jit(lambda x: x * CONFIG.rate)
+    assert compiled(2.0) == 1.0
+    monkeypatch.setattr(CONFIG, "rate", 3.0)
+    assert compiled(2.0) == 6.0
+    assert changed(compiled) == "CONFIG.rate"
+
+
+def test_a_name_in_a_module(monkeypatch):
+    module = types.ModuleType("settings")
+    module.__file__ = "settings.py"
+    module.GAIN = 2.0
+    monkeypatch.setitem(globals(), "settings", module)
+    compiled = jit(lambda x: x * settings.GAIN)  # noqa: F821 - set just above
+    assert compiled(2.0) == 4.0
+    module.GAIN = 5.0
+    assert compiled(2.0) == 10.0
+    assert changed(compiled) == "settings.GAIN"
+
+
+class Model:
+    gain = 1.0
+
+    def __init__(self, scale):
+        self.scale = scale
+
+    def scaled(self, x):
+        return x * self.scale * self.gain
+
+    def __call__(self, x):
+        return self.scaled(x) + 1.0
+
+    @jit
+    def compiled(self, x):
+        return self.scaled(x)
+
+
+@pytest.mark.parametrize("of", [lambda model: model, lambda model: model.scaled], ids=str)
+def test_an_attribute_of_self(of):
+    model = Model(2.0)
+    compiled = jit(of(model))
+    before = compiled(3.0)
+    model.scale = 4.0
+    assert compiled(3.0) == before + 6.0
+    assert changed(compiled) == "self.scale"
+
+
+def test_an_attribute_of_self_where_that_is_an_argument():
+    one, other = Model(2.0), Model(3.0)
+    assert [one.compiled(1.0), other.compiled(1.0)] == [2.0, 3.0]
+    one.scale = 5.0
+    assert [one.compiled(1.0), other.compiled(1.0)] == [5.0, 3.0]
+    other.scale = 7.0
+    assert [one.compiled(1.0), other.compiled(1.0)] == [5.0, 7.0]
+
+
+def test_an_attribute_of_the_class(monkeypatch):
+    model = Model(2.0)
+    compiled = jit(model.scaled)
+    assert compiled(1.0) == 2.0
+    monkeypatch.setattr(Model, "gain", 3.0)
+    assert compiled(1.0) == 6.0
+
+
+def test_a_model_in_a_closure():
+    model = Model(2.0)
+    compiled = jit(lambda x: model(x))
+    assert compiled(1.0) == 3.0
+    model = Model(5.0)
+    assert compiled(1.0) == 6.0
+    assert changed(compiled) == "model"
+
+
+def test_a_default_argument():
+    def fun(x, scale=2.0):
+        return x * scale
+
+    compiled = jit(fun)
+    assert compiled(1.0) == 2.0
+    fun.__defaults__ = (3.0,)
+    assert compiled(1.0) == 3.0
+    assert changed(compiled) == "the defaults of fun"
+
+
+def test_closures_of_closures():
+    scale = np.ones(2)
+
+    def outer():
+        def inner(x):
+            return x * scale
+
+        return inner
+
+    inner = outer()
+    compiled = jit(fg.grad(lambda x: np.sum(inner(x))))
+    assert compiled(1.0) == 2.0
+    scale = np.ones(3)
+    assert compiled(1.0) == 3.0
+    assert changed(compiled) == "scale"
+
+
+def test_partial_of_a_function():
+    scale = 2.0
+
+    def fun(y, x):
+        return x * y * scale
+
+    compiled = jit(functools.partial(fun, 3.0))
+    assert compiled(1.0) == 6.0
+    scale = 5.0
+    assert compiled(1.0) == 15.0
+
+
+def test_gradients_of_jitted_functions_notice_too():
+    scale = 2.0
+    compiled = jit(lambda x: x * x * scale)
+    slope = fg.grad(compiled)
+    assert slope(1.0) == 4.0
+    scale = 5.0
+    assert slope(1.0) == 10.0
+
+
+def test_what_stays_the_same_is_not_compiled_for():
+    runs = []
+
+    def fun(x):
+        runs.append(1)
+        return shift(x) * OPTIONS["scale"] * CONFIG.rate * np.pi
+
+    compiled = jit(fun)
+    for x in (1.0, 2.0, 3.0):
+        compiled(x)
+    assert len(runs) == 1
+
+
+def test_a_model_that_is_an_argument_is_not_kept():
+    compiled = jit(lambda model, x: np.sum(model.weight @ x) + np.sum(model.bias))
+    model = fg.nn.Linear(3, 2, key=fg.random.key(0))
+    compiled(model, np.ones(3))
+    ref = weakref.ref(model)
+    del model
+    gc.collect()
+    assert ref() is None
