@@ -95,6 +95,20 @@ def test_notebook_runs_and_prints_what_it_shows(chapter, capsys, tmp_path, monke
                 assert printed == "".join(output["text"]), cell["id"]
 
 
+def test_the_readme_shows_what_it_prints(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    namespace = {"__name__": "__main__"}
+    shown = 0
+    for cell in BOOKS.cells((ROOT / "README.md").read_text(encoding="utf-8")):
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), namespace)
+            printed = capsys.readouterr().out
+            for output in cell["outputs"]:
+                assert printed.strip() == "".join(output["text"]).strip()
+                shown += 1
+    assert shown == 1  # the source of the gradient
+
+
 def test_a_block_of_text_right_below_code_is_its_output():
     text = "# A\n\n```python\nprint(1)\n```\n\n```text\n1\n```\n\nSo.\n\n```python\na = 2\n```\n"
     first, second, third, fourth = BOOKS.cells(text)

@@ -9,6 +9,7 @@ the body. What it computes of such values alone is computed outside, once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import attrs
@@ -19,7 +20,7 @@ from funcgrad.core import assign
 from funcgrad.core.level import TracerBase, concrete
 from funcgrad.core.tracer import Tracer, unwrap
 from funcgrad.core.zero import is_finite
-from funcgrad.staging.equations import Equation, Leaf, Literal, Note, Var, describe_kind
+from funcgrad.staging.equations import Equation, Leaf, Literal, Note, Var
 from funcgrad.staging.program import Program
 from funcgrad.staging.strict import StrictTrace
 
@@ -205,58 +206,55 @@ def kind_of(atom: Any) -> tuple[Any, ...]:
 
 
 class Interpreter:
-    """Evaluates a body on plain values, again and again."""
+    """Evaluates a body on plain values, again and again, by a function made of its equations."""
 
     def __init__(self, program: Program):
-        self.program = program
-        self.values: list[Any] = [None] * (program.count + 1)  # the last for what is no variable
-        for constant in program.constants:
-            self.values[constant.var.number] = constant.value
-        self.inputs = [var.number for var in program.inputs]
-        self.notes: dict[int, list[Note]] = {}
+        self._given: dict[str, Any] = {"check": self._check}
+        notes: dict[int, list[Note]] = {}
         for note in program.notes:
-            self.notes.setdefault(note.position, []).append(note)
-        self.steps = [
-            (
-                equation,
-                [
-                    (atom.number, None) if isinstance(atom, Var) else (-1, atom.value)
-                    for atom in equation.inputs
-                ],
-                [-1 if var is None else var.number for var in equation.outputs],
-            )
-            for equation in program.equations
-        ]
+            if not note.is_of_finite:
+                notes.setdefault(note.position, []).append(note)
+        lines = []
+        for constant in program.constants:
+            self._given[f"v{constant.var.number}"] = constant.value
+        for position, equation in enumerate(program.equations):
+            lines += self._checks(notes.get(position, ()))
+            outs = ", ".join("_" if var is None else f"v{var.number}" for var in equation.outputs)
+            comma = "," if equation.several and len(equation.outputs) == 1 else ""
+            inputs = ", ".join(map(self._atom, equation.inputs))
+            lines.append(f"{outs}{comma} = {self._bind(_function_of(equation))}({inputs})")
+        lines += self._checks(notes.get(len(program.equations), ()))
+        arguments = "".join(f"v{var.number}, " for var in program.inputs)
+        head = [f"{arguments}= values"] if arguments else []
+        outputs = ", ".join(map(self._atom, program.outputs))
+        body = "\n    ".join([*head, *lines, f"return [{outputs}]"])
+        exec(compile(f"def run(values):\n    {body}\n", "<step>", "exec"), self._given)
+        # Returns the outputs for these inputs; raises if a note does not hold.
+        self.run: Callable[[Sequence[Any]], list[Any]] = self._given["run"]
 
-    def run(self, inputs: Sequence[Any]) -> list[Any]:
-        """Return the outputs; raise if a note does not hold."""
-        values = self.values
-        for number, value in zip(self.inputs, inputs, strict=True):
-            values[number] = value
-        notes = self.notes
-        for position, (equation, given, made) in enumerate(self.steps):
-            if position in notes:
-                self._check(notes[position])
-            outs = equation.evaluate([values[n] if n >= 0 else value for n, value in given])
-            for number, out in zip(made, outs, strict=True):
-                values[number] = out
-        self._check(notes.get(len(self.steps), ()))
-        return [
-            values[atom.number] if isinstance(atom, Var) else atom.value
-            for atom in self.program.outputs
-        ]
+    def _bind(self, value: Any) -> str:
+        name = f"b{len(self._given)}"
+        self._given[name] = value
+        return name
 
-    def _check(self, notes: Sequence[Note]) -> None:
-        for note in notes:
-            if note.is_of_finite:
-                continue
-            value = self.values[note.vars[0].number]
-            if not np.array_equal(
-                value, note.value, equal_nan=np.asarray(value).dtype.kind in "fc"
-            ):
-                raise Unstructured
+    def _atom(self, atom: Any) -> str:
+        return f"v{atom.number}" if isinstance(atom, Var) else self._bind(atom.value)
+
+    def _checks(self, notes: Sequence[Note]) -> list[str]:
+        return [f"check({self._bind(note.value)}, v{note.vars[0].number})" for note in notes]
+
+    @staticmethod
+    def _check(noted: Any, value: Any) -> None:
+        if not np.array_equal(value, noted, equal_nan=np.asarray(value).dtype.kind in "fc"):
+            raise Unstructured
 
 
-def shown(atom: Any) -> str:
-    """Write the kind of an atom."""
-    return describe_kind(atom if isinstance(atom, Var) else atom.value)
+def _function_of(equation: Equation) -> Callable[..., Any]:
+    """Return what computes the results of an equation of plain values."""
+    if equation.function is not None:
+        return equation.function
+    forward = getattr(equation.operation, "forward", None)
+    if forward is None:
+        bind: Callable[..., Any] = equation.operation.bind
+        return bind
+    return partial(forward, **equation.params) if equation.params else forward

@@ -92,9 +92,9 @@ class Executable:
         self._results: list[list[Any]] = [[] for _ in self.plan.results]
         # A backward pass may divide by zero where it is not used; integers cannot warn.
         self.is_silent = not any(
-            out is not None and out.dtype.kind in "fc"
+            hasattr(equation.operation, "programs")  # what is in there may be anything
+            or any(out is not None and out.dtype.kind in "fc" for out in equation.outputs)
             for equation in self.program.equations
-            for out in equation.outputs
         )
         results = program.results
         self._build = builder(program.out_tree, len(results))

@@ -294,18 +294,31 @@ class Lowered:
         """
         return dict(texts(self._executable))
 
-    def as_source(self) -> str:
-        """Return the program as a module of Python, which needs NumPy alone if it can.
+    def as_source(self, *, lines: bool = True) -> str:
+        """Return the program as a module of Python, which needs NumPy alone.
 
         It has one function, of the leaves of the arguments, that returns a list of the leaves of
-        the result. Where an operation has no plain NumPy equivalent the module imports funcgrad,
-        and says so.
+        the result. Functions of SciPy's are imported. So is funcgrad where a function of the
+        user's is called back; the docstring of the module says so.
+
+        Parameters
+        ----------
+        lines : bool
+            Whether to put your lines, as comments, above what they have become.
 
         Returns
         -------
         str
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import funcgrad as fg
+        >>> text = fg.jit(lambda x: np.sin(x) + 1).lower(np.ones(3)).as_source(lines=False)
+        >>> "np.sin(x" in text and "#" not in text
+        True
         """
-        return module_text(self._executable)
+        return module_text(self._executable, lines=lines)
 
     def compile(self) -> Compiled:
         """Return a function that takes arguments of this signature alone."""

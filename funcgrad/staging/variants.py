@@ -17,6 +17,7 @@ from funcgrad.errors import ArgumentError, SpecialisedError, user_line
 from funcgrad.staging.backends.numpy import NotFinite, Otherwise
 from funcgrad.staging.compiled import Executable
 from funcgrad.staging.equations import describe_kind
+from funcgrad.staging.passes.buffers import is_large
 from funcgrad.staging.record import argument_names, paths_of, record
 from funcgrad.staging.signature import Held, Kinds
 from funcgrad.staging.strict import StrictTrace
@@ -154,7 +155,7 @@ def compile_call(
 
 
 def _donated(subject: Subject, program: Program, args: Any, kwargs: Any) -> list[int]:
-    """Return which of the variables of a program are arrays that may be written to."""
+    """Return which of the variables of a program are large arrays that may be written to."""
     if not subject.donated:
         return []
     leaves = set(subject.donated.places(args, kwargs))
@@ -164,7 +165,7 @@ def _donated(subject: Subject, program: Program, args: Any, kwargs: Any) -> list
     return [
         place
         for place, (leaf, number) in enumerate(inputs)
-        if number in leaves and leaf.box is None and leaf.atom.shape  # type: ignore[union-attr]
+        if number in leaves and leaf.box is None and is_large(leaf.atom)
     ]
 
 

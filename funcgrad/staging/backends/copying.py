@@ -100,6 +100,7 @@ _PLAIN_PARTS = (
     "staging.machine",
     "staging.passes",
     "staging.recycling",
+    "transforms.named_values",
     "transforms.stop",
 )
 

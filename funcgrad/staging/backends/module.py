@@ -57,9 +57,9 @@ _HELPERS = {
 }
 
 
-def module_text(executable: Executable) -> str:
-    """Write the module of a compiled program."""
-    source = executable.source()
+def module_text(executable: Executable, *, lines: bool = True) -> str:
+    """Write the module of a compiled program; with `lines`, the user's lines as comments."""
+    source = executable.source(comments=lines)
     body = source.text(module=True)
     preamble = Preamble(body, source.bound)
     parameters = "".join(

@@ -29,7 +29,7 @@ from funcgrad.staging.passes.leaves import JOIN, SPLIT, Joins
 if TYPE_CHECKING:
     from funcgrad.staging.program import Program
 
-__all__ = ["Plan", "is_written_into", "owners_of", "plan_buffers", "volatile"]
+__all__ = ["Plan", "is_large", "is_written_into", "owners_of", "plan_buffers", "volatile"]
 
 
 # Bytes of an array of which fresh memory costs more than to keep track of it.
@@ -237,7 +237,7 @@ def plan_buffers(
 
     hosted: dict[int, int] = {}
     hosts: dict[int, Var] = {}
-    if not is_inner:
+    if not is_inner and any(map(is_large, program.outputs)):
         if donated:
             plan.donated = donations(program, donated, owned, last, layouts, is_result)
         hosts = {
@@ -448,11 +448,12 @@ def _outputs(program: Program, owned: Callable[[Var], frozenset[int]], plan: Pla
 
 def _is_kept(out: Var, layouts: Mapping[int, str]) -> bool:
     """Tell whether memory of a result is used again: only who owns it knows if others hold it."""
-    return _bytes(out) >= LARGE and layouts[out.number] in ("C", "F")
+    return is_large(out) and layouts[out.number] in ("C", "F")
 
 
-def _bytes(var: Var) -> int:
-    return math.prod(var.shape) * var.dtype.itemsize
+def is_large(atom: Any) -> bool:
+    """Tell whether fresh memory for an array costs more than to keep track of it."""
+    return isinstance(atom, Var) and math.prod(atom.shape) * atom.dtype.itemsize >= LARGE
 
 
 def _size(shape: tuple[int, ...]) -> int:

@@ -90,3 +90,32 @@ def test_fold_counts_how_often_unfold_sees_an_element():
     params = {"window": (2, 2), "stride": (1, 1), "padding": ((0, 0), (0, 0)), "dilation": (1, 1)}
     seen = fold(unfold(np.ones((1, 3, 3)), **params), size=(3, 3), **params)
     assert_array_equal(seen[0], [[1, 2, 1], [2, 4, 2], [1, 2, 1]])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (1, 2, 3, 0), (3, 2, 1, 0)])
+@pytest.mark.parametrize(("size", "window"), [((6, 4), (2, 2)), ((7, 5), (2, 2)), ((7, 6), (3, 2))])
+def test_windows_apart_give_each_maximum_its_share(dtype, order, size, window):
+    """In any order in memory, with ties, and with a rest that no window sees."""
+    rng = np.random.default_rng(0)
+    shape = (2, 3, *size)
+    x = rng.integers(0, 3, [shape[axis] for axis in order]).astype(dtype)
+    x = x.transpose(np.argsort(order))
+    places = tuple(n // k for n, k in zip(size, window, strict=True))
+    bar = rng.normal(size=(2, 3, *places)).astype(dtype)
+    expected = np.zeros(shape, dtype)
+    for at in np.ndindex(2, 3, *places):
+        part = (
+            *at[:2],
+            *(slice(p * k, (p + 1) * k) for p, k in zip(at[2:], window, strict=True)),
+        )
+        hits = x[part] == x[part].max()
+        expected[part] = np.where(hits, bar[at] / hits.sum(), 0)
+    params = {"padding": ((0, 0),) * 2, "dilation": (1, 1)}
+    got = shares(x, bar, window=window, stride=window, **params)
+    assert got.dtype == dtype
+    assert_allclose(got, expected, rtol=1e-6)
+
+
+def test_infinite_cotangent_of_windows_apart_reaches_only_the_maximum():
+    assert_array_equal(shares([1.0, 2.0, 5.0], [-np.inf], stride=(2,)), [0.0, -np.inf, 0.0])
