@@ -6,8 +6,9 @@ An example is a script with a function `main` of its parsed options, and ends in
         common.run(main, common.parser(__doc__))
 
 The options that all of them have: `--quick` cuts the work short, to see whether it runs; `--eager`
-does without compilation, which changes the time and not the numbers; `--seed`; and `--out`, the
-picture. It is written as a whole or not at all, so that Ctrl-C leaves nothing half-made behind.
+does without compilation, which changes the time, and the numbers at most in their last digits;
+`--seed`; and `--out`, the picture. It is written as a whole or not at all, so that Ctrl-C leaves
+nothing half-made behind.
 
 Import this module before the optional packages: where one is missing, it says how to get it.
 """
@@ -20,7 +21,19 @@ import sys
 import tempfile
 from pathlib import Path
 
-INSTALL = 'pip install "funcgrad[examples]"'
+ROOT = Path(__file__).resolve().parents[1]
+INSTALL = f'{sys.executable} -m pip install --editable "{ROOT}[examples]"'
+
+
+def end_quietly(kind, error, trace):
+    """Report what ended the program: Ctrl-C in a short line, all else as ever."""
+    if issubclass(kind, KeyboardInterrupt):
+        print("\nstopped", file=sys.stderr)
+    else:
+        sys.__excepthook__(kind, error, trace)
+
+
+sys.excepthook = end_quietly  # from here on, and so while the packages are loaded
 
 
 def require(*packages):

@@ -99,17 +99,20 @@ def make_classifier(args, train, key):
     def loss_fn(model, images, labels):
         return nn.losses.cross_entropy(model(images), labels, reduction="mean")
 
-    return fg.train.fit(
-        nn.MLP(PIXELS, 10, 256, 1, dtype=np.float32, key=model_key),
-        loss_fn,
-        fg.optim.adam(2e-3),
-        train,
-        epochs=8,
-        batch_size=100,
-        key=train_key,
-        progress=False,
-        jit=not args.eager,
-    ).model
+    result = common.finished(
+        fg.train.fit(
+            nn.MLP(PIXELS, 10, 256, 1, dtype=np.float32, key=model_key),
+            loss_fn,
+            fg.optim.adam(2e-3),
+            train,
+            epochs=8,
+            batch_size=100,
+            key=train_key,
+            progress=False,
+            jit=not args.eager,
+        )
+    )
+    return result.model
 
 
 def draw(samples, stages):

@@ -42,7 +42,7 @@ def main(args):
     drawing = fg.viz.graph(f, a, b)
     print(drawing.program)
     values = {"a": (a, by_a), "b": (b, by_b), "c": (c, by_c), "d": (d, by_d), "e": (e, 1.0)}
-    labels = {name: f"{value}, de/d{name} = {by}" for name, (value, by) in values.items()}
+    labels = {name: f"{name} = {v}, de/d{name} = {by}" for name, (v, by) in values.items()}
     common.write(drawing.labelled(labels).draw("plain").encode(), args.out)
     print(f"gradient: {grads[0]} by a, {grads[1]} by b")
 

@@ -62,13 +62,14 @@ def draw(path, samples):
     figure = Figure(figsize=(9, 4.5), layout="constrained")
     x, y = np.linspace(-7.0, 7.0, 141), np.linspace(-5.0, 13.0, 181)
     grid = np.stack(np.meshgrid(x, y), axis=-1)
-    density = np.exp(fg.vmap(fg.vmap(log_density))(grid))
+    logs = fg.vmap(fg.vmap(log_density))(grid)
+    levels = [-8.0, -4.5, -2.0, -0.5, 0.0]  # 4, 3, 2, 1 and 0 standard deviations away
     titles = "the density, and a sample of each chain", "the first 40 samples of one chain"
     shown = samples[-1].T, samples[:40, 0].T
     for axes, title, points, style in zip(
         figure.subplots(1, 2, sharey=True), titles, shown, (".", ".-"), strict=True
     ):
-        axes.contourf(x, y, density, levels=8, cmap="Blues")
+        axes.contourf(x, y, logs, levels=levels, cmap="Blues")
         axes.plot(*points, style, color="tab:orange", linewidth=0.8)
         axes.set(title=title, xlim=(-7, 7), ylim=(-5, 13))
     common.save(figure, path)

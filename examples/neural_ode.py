@@ -75,7 +75,8 @@ def draw(path, true, counts, made):
         series.plot(TIMES, true[:, animal], ":", color="black")
     series.axvspan(TIMES[COUNTS - 1], TIMES[-1], color="0.95")
     series.set(title="counts (dots), network (lines), truth (dotted)", xlabel="time")
-    series.legend(frameon=False, loc="upper right")
+    series.set(ylim=(0.0, 2.4))  # with room for the legend
+    series.legend(frameon=False, loc="upper right", ncols=2)
     orbit.plot(*counts.T, ".", color="0.6")
     orbit.plot(*made.T)
     orbit.set(title="the orbit of the network", xlabel="hares", ylabel="foxes")

@@ -95,7 +95,7 @@ def main(args):
             jit=not args.eager,
         )
     )
-    common.save(draw(result.model, images, labels), args.out, colours=48)
+    common.save(draw(result.model, images, labels), args.out)
     elbo, plain = -result.history[-1]["validation_loss"], -baseline(train, images)
     print(f"ELBO: {elbo:.1f} nats a digit (pixels by themselves: {plain:.1f})")
 

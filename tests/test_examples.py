@@ -185,9 +185,8 @@ def test_the_command_that_installs_what_is_missing_is_named(tmp_path):
     )
     result = run(tmp_path, [sys.executable, "-c", hidden])
     assert result.returncode == 1
-    assert result.stderr == (
-        'This example needs matplotlib. To install: pip install "funcgrad[examples]"\n'
-    )
+    install = f'{sys.executable} -m pip install --editable "{ROOT}[examples]"'
+    assert result.stderr == f"This example needs matplotlib. To install: {install}\n"
 
 
 @pytest.mark.parametrize(
@@ -241,6 +240,18 @@ def test_ctrl_c_ends_the_work_and_leaves_no_file(tmp_path):
     _, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (130, "\nstopped\n")
     assert not list(tmp_path.iterdir())
+
+
+def test_ctrl_c_while_packages_are_loaded_shows_no_traceback(tmp_path):
+    pressed = (
+        "import sys; sys.modules['tqdm'] = type(sys)('tqdm'); "
+        "sys.modules['tqdm'].__spec__ = sys.__spec__; "
+        "sys.modules['tqdm'].__getattr__ = lambda name: (_ for _ in ()).throw(KeyboardInterrupt); "
+        f"sys.path.insert(0, {str(EXAMPLES)!r}); import common"
+    )
+    result = run(tmp_path, [sys.executable, "-c", pressed])
+    assert result.returncode != 0
+    assert result.stderr == "\nstopped\n"
 
 
 def test_ctrl_c_in_the_training_loop_ends_the_program_too(common):

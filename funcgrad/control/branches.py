@@ -87,6 +87,10 @@ def cond(
     `funcgrad.debug.check_branches`, which runs both; and when the one is called for the first time,
     if the other was before, on operands of the same shapes.
 
+    When `jit` records, all branches are called once, to be part of one program, of which those that
+    are chosen are run. Where one of them raises, or they return other dtypes, there is a program
+    for each instead, and the others are not called.
+
     What a branch refers to by name, without its being an operand, is taken row by row too. If it is
     in a container or an attribute, operations on that alone are computed for all examples.
 

@@ -30,7 +30,7 @@ from funcgrad.core.level import (
 )
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.errors import ArgumentError, describe
-from funcgrad.staging.bodies import Unstructured
+from funcgrad.staging.bodies import Unstructured, is_example
 from funcgrad.transforms.flat import call_origin, check_callable
 
 __all__ = ["fori_loop", "while_loop"]
@@ -314,6 +314,8 @@ def _run(loop: _While) -> Any:
 
 # How many steps are made by themselves at most before the others become one equation.
 _FIRST = 3
+# How many are unrolled at most for an example.
+_MANY = 1000
 
 
 def _repeat(loop: _While, state: list[Any]) -> list[Any]:
@@ -330,6 +332,8 @@ def _repeat(loop: _While, state: list[Any]) -> list[Any]:
             else:
                 if rest is not None:
                     return rest
+        if loop.steps > _MANY and is_example():
+            raise Unstructured  # it need not end: it may be in a branch that is not taken
         go_on = loop.test(state)
         if go_on is False:
             return state

@@ -17,7 +17,7 @@ import numpy as np
 
 from funcgrad import tree
 from funcgrad.core import assign
-from funcgrad.core.level import TracerBase, concrete
+from funcgrad.core.level import TracerBase, concrete, traces_in_progress
 from funcgrad.core.tracer import Tracer, unwrap
 from funcgrad.core.zero import is_finite
 from funcgrad.staging.equations import Equation, Leaf, Literal, Note, Var
@@ -30,6 +30,7 @@ __all__ = [
     "Recorded",
     "Unstructured",
     "example_of",
+    "is_example",
     "kind_of",
     "record_body",
 ]
@@ -54,6 +55,14 @@ class Body:
     program: Program
     layouts: dict[int, str]
     aliases: dict[int, list[int]]
+
+    @property
+    def is_conditional(self) -> bool:
+        """Tell whether it holds under conditions: those of its notes, and of what is in it."""
+        return any(not note.is_of_finite for note in self.program.notes) or any(
+            getattr(equation.operation, "is_conditional", False)
+            for equation in self.program.equations
+        )
 
     @property
     def inputs(self) -> tuple[Var, ...]:
@@ -127,6 +136,17 @@ class BodyTrace(StrictTrace):
         where the program looks at what comes out of the loop.
         """
         return not self.careful and all(is_finite(concrete(value)) for value in values)
+
+
+def is_example() -> bool:
+    """Tell whether what is computed here is an example: a body is being recorded.
+
+    It may be that of a branch that is not taken, in which a loop need not come to an end.
+    """
+    for trace in reversed(traces_in_progress()):
+        if isinstance(trace, StrictTrace):
+            return isinstance(trace, BodyTrace)
+    return False
 
 
 @attrs.frozen(eq=False)

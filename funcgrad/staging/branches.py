@@ -63,6 +63,11 @@ class Branches:
         """Return branches with other programs, of which one is chosen likewise."""
         return Branches(self.name, bodies, is_truth=self.is_truth)
 
+    @property
+    def is_conditional(self) -> bool:
+        """Tell whether a branch may find out that the program does not hold."""
+        return any(body.is_conditional for body in self.bodies)
+
     def programs(self, inputs: Sequence[Any]) -> list[tuple[str, Program, list[Any]]]:
         """Return the programs within: their names, and what they are given from outside."""
         heads = ["if it holds", "if not"] if self.is_truth else map(str, range(len(self.bodies)))

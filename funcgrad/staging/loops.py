@@ -16,11 +16,14 @@ import numpy as np
 from funcgrad.core.level import TracerBase, concrete
 from funcgrad.core.tracer import Tracer
 from funcgrad.core.zero import dtype_of, shape_of
-from funcgrad.staging.bodies import Body, Interpreter, Unstructured, kind_of
+from funcgrad.staging.bodies import Body, Interpreter, Unstructured, is_example, kind_of
 from funcgrad.staging.strict import layout_in_memory
 
 if TYPE_CHECKING:
     from funcgrad.staging.program import Program
+
+# Steps after which a loop that need not end is left, where any values of its kind will do.
+_ENOUGH = 100
 
 __all__ = ["Loop", "as_laid_out", "unrolled"]
 
@@ -115,6 +118,11 @@ class Loop:
             found["reverse"] = True
         return found
 
+    @property
+    def is_conditional(self) -> bool:
+        """Tell whether a step may find out that the program does not hold."""
+        return any(body is not None and body.is_conditional for body in (self.body, self.test))
+
     def programs(self, inputs: Sequence[Any]) -> list[tuple[str, Program, list[Any]]]:
         """Return the programs within: their names, and what they are given from outside.
 
@@ -163,9 +171,11 @@ def _interpreted(loop: Loop, values: Sequence[Any]) -> list[Any]:
     kinds = [kind_of(var) for var in loop.body.inputs[loop.constants :][: loop.carries]]
     if loop.test is not None:
         test = Interpreter(loop.test.program)
-        while test.run([*constants, *carry])[0]:
+        left = _ENOUGH if is_example() else -1
+        while left and test.run([*constants, *carry])[0]:
             carry = step.run([*constants, *carry])
             _check(carry, kinds)
+            left -= 1
         return carry
     columns: list[list[Any]] = [[] for _ in range(loop.outs)]
     for place in loop.steps:

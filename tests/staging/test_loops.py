@@ -666,3 +666,16 @@ def test_threads_run_loops_with_memory_of_their_own():
             made = list(pool.map(lambda xs: compiled(W, xs), inputs))
             for x, y in zip(made, wanted, strict=True):
                 assert_array_equal(x, y)
+
+
+def test_a_loop_in_a_branch_that_is_not_taken_need_not_end():
+    def fun(x):
+        def doubled(x):
+            return fg.while_loop(lambda y: y < 100.0, lambda y: y * 2.0, x)
+
+        return fg.cond(x > 0, doubled, lambda x: -x, x)
+
+    compiled, slope = fg.jit(fun), fg.jit(fg.grad(fun))
+    for x in map(np.float64, (-3.0, 3.0, 0.5, -1.0)):  # of a negative number it goes on for ever
+        assert compiled(x) == fun(x)
+        assert slope(x) == fg.grad(fun)(x)

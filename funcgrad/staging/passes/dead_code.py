@@ -31,13 +31,13 @@ def without_dead_code(program: Program) -> Program:
         if position == 0:
             break
         equation = equations[position - 1]
-        for out in equation.outputs:
-            if out is not None and out.number in live:
-                kept[position - 1] = True
-                for atom in equation.inputs:
-                    if type(atom) is Var:
-                        live.add(atom.number)
-                break
+        # What is in a loop or a branch may say that the program does not hold for these values.
+        is_needed = getattr(equation.operation, "is_conditional", False)
+        if is_needed or any(out is not None and out.number in live for out in equation.outputs):
+            kept[position - 1] = True
+            for atom in equation.inputs:
+                if type(atom) is Var:
+                    live.add(atom.number)
     if all(kept) and all(constant.var.number in live for constant in program.constants):
         return program
     before = [0]  # how many are kept before each position

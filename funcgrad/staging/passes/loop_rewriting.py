@@ -217,6 +217,7 @@ def needed_for(body: Body, roots: Sequence[Any]) -> set[int]:
         var.number for note in body.program.notes if not note.is_of_finite for var in note.vars
     )
     for equation in reversed(body.program.equations):
-        if any(var.number in found for var in vars_of(equation.outputs)):
+        is_needed = getattr(equation.operation, "is_conditional", False)
+        if is_needed or any(var.number in found for var in vars_of(equation.outputs)):
             found.update(var.number for var in vars_of(equation.inputs))
     return found

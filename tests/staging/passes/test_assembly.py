@@ -17,7 +17,9 @@ def text_of(fun):
     "fun",
     [
         lambda x: np.sum(np.sin(x[:, :2])) + np.sum(np.cos(x[:, 2:])),
-        lambda x: np.sum(np.sin(x[..., 4:])) + np.sum(np.cos(x[..., :2])) + np.sum(x[..., 2:4] ** 2),
+        lambda x: (
+            np.sum(np.sin(x[..., 4:])) + np.sum(np.cos(x[..., :2])) + np.sum(x[..., 2:4] ** 2)
+        ),
         lambda x: np.sum(np.sin(x[0]) * np.cos(x[1]) + x[2] * x[3]),
         lambda x: np.sum(np.sin(x[:, 0]) * np.cos(x[:, 4])),
         lambda x: np.sum(np.sin(x[-1]) * np.exp(x[1:2])),
