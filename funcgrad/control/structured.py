@@ -71,7 +71,8 @@ def recorder() -> StrictTrace | None:
             found = trace
         elif found is not None and (not isinstance(trace, _KNOWN) or isinstance(trace, RowsTrace)):
             return None
-    if found is None or axes_in_scope() or watcher() is not None:
+    # What is not finite is repaired where each step is seen by itself.
+    if found is None or found.careful or axes_in_scope() or watcher() is not None:
         return None
     return found
 
@@ -398,7 +399,13 @@ def with_inputs_of(branch: Recorded, keys: Sequence[Any], all_of_them: Sequence[
         arguments.append(var)
     body = Body(program, layouts, branch.body.aliases)
     return of_body(
-        body, arguments, program.equations, program.outputs, count=number, notes=program.notes
+        body,
+        arguments,
+        program.equations,
+        program.outputs,
+        count=number,
+        notes=program.notes,
+        regions=[region for region in program.regions if region.redo is not None],
     )
 
 

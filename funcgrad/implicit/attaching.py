@@ -22,7 +22,7 @@ import numpy as np
 from funcgrad.core.level import Origin, Trace, traces_in_progress
 from funcgrad.core.zero import fit
 from funcgrad.transforms.batching import shared
-from funcgrad.transforms.calls import Leaves, Linear, Rules, aval_of, call, taped
+from funcgrad.transforms.calls import CallingTrace, Leaves, Linear, Rules, aval_of, call, taped
 from funcgrad.transforms.custom_rules import filled
 from funcgrad.transforms.forward import note
 from funcgrad.transforms.stripping import (
@@ -202,6 +202,9 @@ def attach(
         outs = equation(list(map(shared, values)))
         trace = differentiating(outs, above=level)
         if trace is None:
+            for other in traces_in_progress():
+                if isinstance(other, CallingTrace):
+                    other.solves()
             return rewrapped(values)
         level = trace.level
         outs = [only_below(out, level + 1) for out in outs]

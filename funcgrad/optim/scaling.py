@@ -79,11 +79,23 @@ def descend() -> GradientTransformation:
 
 
 def _times(factor: Any, updates: Updates, conjugated: bool) -> Updates:
-    if not conjugated:
-        return map_updates(lambda leaf: factor * leaf, updates)
-    return map_updates(
-        lambda leaf: factor * (np.conjugate(leaf) if is_complex(leaf) else leaf), updates
-    )
+    def times(leaf: Any) -> Any:
+        conjugate = np.conjugate(leaf) if conjugated and is_complex(leaf) else leaf
+        return _as_part_of(leaf, factor) * conjugate
+
+    return map_updates(times, updates)
+
+
+def _as_part_of(leaf: Any, factor: Any) -> Any:
+    """Return a factor in the precision of a leaf.
+
+    A schedule gives a Python float, which takes that by itself, or under `jit` a float64, with
+    which the whole leaf would be multiplied in double precision.
+    """
+    dtype = getattr(factor, "dtype", None)
+    if dtype is None or dtype.kind != "f" or np.shape(factor) != () or not np.shape(leaf):
+        return factor
+    return factor.astype(np.finfo(leaf.dtype).dtype) if leaf.dtype.kind in "fc" else factor
 
 
 class ScaleByScheduleState(NamedTuple):

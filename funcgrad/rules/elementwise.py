@@ -285,7 +285,10 @@ def _share2(gap):
 
 def _gap(x, y):
     """Return x - y, and 0 for equal infinities: such terms share evenly."""
-    return np.where(np.equal(x, y), 0, x - y) if _has_infinite(x, y) else x - y
+    if not _has_infinite(x, y):
+        return x - y
+    # Of infinities only: where finite terms are equal, the difference still has its slope.
+    return np.where(np.logical_and(np.equal(x, y), np.isinf(x)), 0, x - y)
 
 
 def _has_infinite(x, y):

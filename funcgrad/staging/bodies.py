@@ -8,8 +8,10 @@ the body. What it computes of such values alone is computed outside, once.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from functools import partial
+from types import FunctionType, MethodType
 from typing import Any
 
 import attrs
@@ -20,9 +22,11 @@ from funcgrad.core import assign
 from funcgrad.core.level import TracerBase, concrete, traces_in_progress
 from funcgrad.core.tracer import Tracer, unwrap
 from funcgrad.core.zero import is_finite
-from funcgrad.staging.equations import Equation, Leaf, Literal, Note, Var
+from funcgrad.staging.equations import Equation, Leaf, Literal, Note, Var, vars_of
 from funcgrad.staging.program import Program
 from funcgrad.staging.strict import StrictTrace
+from funcgrad.transforms.calls import Rules
+from funcgrad.transforms.flat import Transformed
 
 __all__ = [
     "Body",
@@ -129,6 +133,32 @@ class BodyTrace(StrictTrace):
         made._alias = assign.ARGUMENT
         return made
 
+    def called(
+        self, name: str, run: Callable[..., Any], again: Callable[..., Any], leaves: list[Any]
+    ) -> tuple[list[Any], Any]:
+        """Record a function with rules of its own, which are to see what they are given alone.
+
+        When a derivative of the body is made they are called again, and what they close over would
+        be what it was while this recorded.
+        """
+        if refers_to_tracer([again, *map(vars, getattr(again, "args", ()))]):
+            raise Unstructured
+        start = len(self.rows)
+        made = super().called(name, run, again, leaves)
+        rows = self.rows[start:]
+        known = {var.number for row in rows for var in vars_of(row[3])}
+        known.update(constant.var.number for constant in self.constants())
+        known.update(var.number for var in vars_of([self.atom_of(leaf) for leaf in leaves]))
+        used = [var for row in rows for var in vars_of(row[1])]
+        used += vars_of([out._extra for out in made[0] if type(out) is Tracer])
+        if any(var.number not in known for var in used):
+            raise Unstructured
+        return made
+
+    def solves(self) -> None:
+        """Raise: the solution of an equation depends on what that closes over."""
+        raise Unstructured
+
     def look_finite(self, values: Sequence[TracerBase]) -> bool:
         """Tell whether values are finite; nobody need note it.
 
@@ -136,6 +166,35 @@ class BodyTrace(StrictTrace):
         where the program looks at what comes out of the loop.
         """
         return not self.careful and all(is_finite(concrete(value)) for value in values)
+
+
+def refers_to_tracer(value: Any) -> bool:
+    """Tell whether a function, or what it refers to in its cells and attributes, is traced."""
+    seen: set[int] = set()
+    waiting = [value]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, TracerBase):
+            return True
+        if id(found) in seen:
+            continue
+        seen.add(id(found))
+        if isinstance(found, tuple | list):
+            waiting += found
+        elif isinstance(found, dict):
+            waiting += found.values()
+        elif isinstance(found, partial):
+            waiting += [found.func, *found.args, *found.keywords.values()]
+        elif isinstance(found, MethodType):
+            waiting += [found.__func__, found.__self__]
+        elif isinstance(found, FunctionType):
+            waiting += [*(found.__defaults__ or ()), *(found.__kwdefaults__ or {}).values()]
+            for cell in found.__closure__ or ():
+                with contextlib.suppress(ValueError):  # not assigned to yet
+                    waiting.append(cell.cell_contents)
+        elif isinstance(found, Transformed | Rules):
+            waiting += vars(found).values()
+    return False
 
 
 def is_example() -> bool:

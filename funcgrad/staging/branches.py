@@ -8,13 +8,14 @@ in the place of what those of others would.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
 from funcgrad.core.batch import full_batch
-from funcgrad.core.level import Trace, TracerBase
+from funcgrad.core.level import Trace, TracerBase, is_batched, looked_at
 from funcgrad.core.tracer import Tracer, unwrap
 from funcgrad.core.zero import dtype_of, shape_of, spread
 from funcgrad.staging.bodies import Body, BodyTrace, Interpreter, Unstructured, example_of
@@ -22,13 +23,14 @@ from funcgrad.staging.deriving import (
     as_number,
     evaluated,
     full_tangents,
+    if_finite,
     one_like,
     record,
     zero_of,
 )
 from funcgrad.staging.equations import Constant, Var
 from funcgrad.staging.loops import as_laid_out
-from funcgrad.staging.splits import depending, of_body, split
+from funcgrad.staging.splits import of_body, reached_from, split
 from funcgrad.transforms.batching import BatchTrace
 from funcgrad.transforms.calls import Rules, call, pushed, taped
 
@@ -98,8 +100,20 @@ def apply(branches: Branches, values: Sequence[Any]) -> list[Any]:
         as_laid_out(value, var, body.layouts.get(var.number))
         for value, var in zip(values[1:], body.inputs, strict=True)
     ]
-    made: list[Any] = call(BranchRules(branches), [values[0], *laid])[0]
+    try:
+        made: list[Any] = call(BranchRules(branches), [values[0], *laid])[0]
+    except Unstructured:
+        if is_batched(values[0]):
+            raise
+        return chosen_alone(branches, [values[0], *laid])
     return made
+
+
+def chosen_alone(branches: Branches, values: Sequence[Any]) -> list[Any]:
+    """Run the branch that is meant, which becomes a condition of the program."""
+    chosen = looked_at(values[0], "the condition of a branch")
+    body = branches.bodies[branches.number(chosen)]
+    return body.program.evaluate(values[1:])
 
 
 class BranchRules(Rules):
@@ -113,6 +127,8 @@ class BranchRules(Rules):
 
     def run(self, leaves: list[Any]) -> tuple[list[Any], Any]:
         """Run the branch that is chosen."""
+        if any(isinstance(leaf, TracerBase) for leaf in leaves):  # by what has no rule for them
+            return chosen_alone(self.branches, leaves), None
         return list(self.branches.bind(*leaves)), None
 
     def _active(self, wanted: Sequence[bool]) -> tuple[list[int], list[bool]]:
@@ -125,18 +141,22 @@ class BranchRules(Rules):
         ]
         outs = [False] * len(bodies[0].outputs)
         for body in bodies:
-            reached = depending(body.program, {body.inputs[place].number for place in places})
+            reached = reached_from(body.program, {body.inputs[place].number for place in places})
             for k, out in enumerate(body.outputs):
                 if isinstance(out, Var) and out.number in reached and out.dtype.kind in "fc":
                     outs[k] = True
         return places, outs
 
     def _each(
-        self, fun: Callable[[Body, list[Any], BodyTrace], Sequence[Any]], examples: Sequence[Any]
+        self,
+        fun: Callable[[Body, list[Any], BodyTrace], Sequence[Any]],
+        examples: Sequence[Any],
+        *,
+        is_split: bool = False,
     ) -> list[Body]:
         """Record something of each branch."""
         return [
-            record(lambda values, own, body=body: fun(body, values, own), examples, self.name).body  # type: ignore[misc]
+            record(partial(fun, body), examples, self.name, is_split=is_split).body
             for body in self.branches.bodies
         ]
 
@@ -161,7 +181,34 @@ class BranchRules(Rules):
             [*leaves, *[dots[place + 1] for place in places]],
         )
         found = iter(made[len(outs) :])
-        return made[: len(outs)], None, [next(found) if is_one else None for is_one in outs]
+        tangents = [next(found) if is_one else None for is_one in outs]
+        return (
+            made[: len(outs)],
+            None,
+            if_finite(tangents, lambda: self._pushed_alone(trace, leaves, dots)),
+        )
+
+    def _pushed_alone(self, trace: Trace, leaves: list[Any], dots: list[Any]) -> list[Any]:
+        """Push tangents through the branch that is meant."""
+        _, made = pushed(
+            lambda inner: chosen_alone(self.branches, inner), leaves, dots, trace.origin
+        )
+        return list(made)
+
+    def _pulled_alone(
+        self, trace: Trace, leaves: list[Any], wanted: Sequence[bool], bars: list[Any]
+    ) -> list[Any]:
+        """Pull cotangents back through the branch that is meant."""
+
+        def of_wanted(inner: list[Any]) -> list[Any]:
+            given = zip(leaves, inner, strict=True)
+            return chosen_alone(
+                self.branches, [leaf if new is None else new for leaf, new in given]
+            )
+
+        chosen = [leaf if want else None for leaf, want in zip(leaves, wanted, strict=True)]
+        _, pull = taped(of_wanted, chosen, trace, at_once=True)
+        return list(pull(bars))
 
     def vjp(self, trace: Trace, leaves: list[Any], wanted: Sequence[bool]) -> Any:
         """Run the branch that is chosen, and return its pullback."""
@@ -196,7 +243,7 @@ class BranchRules(Rules):
             slopes = [spread(slope, values[k]) for slope, k in zip(slopes, places, strict=True)]
             return [*made, *slopes]
 
-        joints = self._each(step, examples)
+        joints = self._each(step, examples, is_split=True)
         parts = _Parts(self.branches, joints, bars, len(outs))
         made, kept = parts.early(leaves)
         kinds = [(shape_of(out), dtype_of(out)) for out in made]
@@ -211,7 +258,7 @@ class BranchRules(Rules):
             found: list[Any] = [None] * count
             for place, slope in zip(places, parts.late(leaves, kept, given), strict=True):
                 found[place + 1] = slope
-            return found
+            return if_finite(found, lambda: self._pulled_alone(trace, leaves, wanted, out_bars))
 
         return made, None, pull
 
@@ -232,7 +279,7 @@ class BranchRules(Rules):
             )
             return [*made, *full_tangents(made, made_dots, outs)]
 
-        joints = self._each(step, examples)
+        joints = self._each(step, examples, is_split=True)
         parts = _Parts(self.branches, joints, coming, len(outs))
         made, kept = parts.early(leaves)
 
@@ -242,7 +289,8 @@ class BranchRules(Rules):
                 for place in places
             ]
             found = iter(parts.late(leaves, kept, given))
-            return [next(found) if is_one else None for is_one in outs]
+            tangents = [next(found) if is_one else None for is_one in outs]
+            return if_finite(tangents, lambda: self._pushed_alone(trace, leaves, dots))
 
         return made, None, push
 

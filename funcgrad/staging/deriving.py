@@ -9,11 +9,19 @@ import numpy as np
 
 from funcgrad.core.level import concrete, traces_in_progress
 from funcgrad.core.tracer import Tracer
-from funcgrad.core.zero import dtype_of, shape_of, spread
+from funcgrad.core.zero import are_finite, dtype_of, shape_of, spread
 from funcgrad.staging.bodies import Body, BodyTrace, Recorded, Unstructured, record_body
 from funcgrad.staging.strict import StrictTrace
 
-__all__ = ["as_number", "evaluated", "full_tangents", "one_like", "record", "zero_of"]
+__all__ = [
+    "as_number",
+    "evaluated",
+    "full_tangents",
+    "if_finite",
+    "one_like",
+    "record",
+    "zero_of",
+]
 
 
 def recorder() -> StrictTrace:
@@ -25,11 +33,21 @@ def recorder() -> StrictTrace:
 
 
 def record(
-    fun: Callable[[list[Any], BodyTrace], Sequence[Any]], examples: Sequence[Any], name: str
+    fun: Callable[[list[Any], BodyTrace], Sequence[Any]],
+    examples: Sequence[Any],
+    name: str,
+    *,
+    is_split: bool = False,
 ) -> Recorded:
-    """Record the body of a rule, which closes over nothing that is traced."""
+    """Record the body of a rule, which closes over nothing that is traced.
+
+    One that will be split cannot hold functions with rules of their own, of which some equations
+    would be in one part and some in the other.
+    """
     made = record_body(fun, examples, recorder(), name)
     if made.captured:
+        raise Unstructured
+    if is_split and any(region.redo is not None for region in made.body.program.regions):
         raise Unstructured
     return made
 
@@ -46,6 +64,17 @@ def full_tangents(made: Sequence[Any], dots: Sequence[Any], flags: Sequence[bool
         for out, dot, flag in zip(made, dots, flags, strict=True)
         if flag
     ]
+
+
+def if_finite(found: list[Any], again: Callable[[], list[Any]]) -> list[Any]:
+    """Return derivatives if all are finite, and else what computes them step by step.
+
+    What is not finite where it is not used (the slope of ``log(0)`` that ``where`` leaves out) is
+    repaired operation by operation, as it is met. A body is recorded for one example, of which all
+    may be finite; so what comes out of all the steps is looked at here. That is a condition of the
+    program: where it fails, another is recorded, carefully.
+    """
+    return found if are_finite([one for one in found if one is not None]) else again()
 
 
 def as_number(value: Any) -> Any:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.batch import full_batch
-from funcgrad.core.level import Trace, looked_at
+from funcgrad.core.level import Trace, TracerBase, looked_at
 from funcgrad.core.tracer import Tracer, unwrap
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.staging.bodies import Body, BodyTrace, Unstructured, example_of
@@ -26,6 +26,7 @@ from funcgrad.staging.deriving import (
     as_number,
     evaluated,
     full_tangents,
+    if_finite,
     one_like,
     record,
     zero_of,
@@ -33,7 +34,7 @@ from funcgrad.staging.deriving import (
 from funcgrad.staging.equations import Var
 from funcgrad.staging.loop_parts import CotangentParts, TangentParts, cut
 from funcgrad.staging.loops import Loop, as_laid_out, unrolled
-from funcgrad.staging.splits import depending, with_arguments
+from funcgrad.staging.splits import reached_from, with_arguments
 from funcgrad.transforms.batching import BatchTrace
 from funcgrad.transforms.calls import Rules, call, pushed, taped
 
@@ -77,6 +78,8 @@ class LoopRules(Rules):
 
     def run(self, leaves: list[Any]) -> tuple[list[Any], Any]:
         """Make all the steps."""
+        if any(isinstance(leaf, TracerBase) for leaf in leaves):  # by what has no rule for loops
+            return unrolled(self.loop, leaves), None
         return list(self.loop.bind(*leaves)), None
 
     # What depends on what
@@ -110,7 +113,7 @@ class LoopRules(Rules):
         first = loop.constants
         while True:
             numbers = {var.number for var, is_one in zip(inputs, active, strict=True) if is_one}
-            reached = depending(loop.body.program, numbers)
+            reached = reached_from(loop.body.program, numbers)
             outs = [_is_active(out) and out.number in reached for out in outputs]
             more = [
                 place for place in range(loop.carries) if outs[place] and not active[first + place]
@@ -184,7 +187,30 @@ class LoopRules(Rules):
         count, k = len(tangents[1]), loop.carries
         primal = [*made[:k], *made[k + count : k + count + loop.outs]]
         found = iter([*made[k : k + count], *made[k + count + loop.outs :]])
-        return primal, None, [next(found) if is_one else None for is_one in outs]
+        tangents_made = [next(found) if is_one else None for is_one in outs]
+        return (
+            primal,
+            None,
+            if_finite(tangents_made, lambda: self._pushed_one_by_one(trace, leaves, dots)),
+        )
+
+    def _pushed_one_by_one(self, trace: Trace, leaves: list[Any], dots: list[Any]) -> list[Any]:
+        """Push tangents through one step after the other."""
+        _, made = pushed(lambda inner: unrolled(self.loop, inner), leaves, dots, trace.origin)
+        return list(made)
+
+    def _pulled_one_by_one(
+        self, trace: Trace, leaves: list[Any], wanted: Sequence[bool], bars: list[Any]
+    ) -> list[Any]:
+        """Pull cotangents back through one step after the other."""
+
+        def of_wanted(inner: list[Any]) -> list[Any]:
+            given = zip(leaves, inner, strict=True)
+            return unrolled(self.loop, [leaf if new is None else new for leaf, new in given])
+
+        chosen = [leaf if want else None for leaf, want in zip(leaves, wanted, strict=True)]
+        _, pull = taped(of_wanted, chosen, trace, at_once=True)
+        return list(pull(bars))
 
     def vjp(self, trace: Trace, leaves: list[Any], wanted: Sequence[bool]) -> Any:
         """Make all the steps, and return the pullback of them."""
@@ -226,7 +252,7 @@ class LoopRules(Rules):
                 slopes.append(None if slope is None else as_number(slope))
             return [*made, *[slope for slope in slopes if slope is not None]]
 
-        joint = record(step, examples, loop.name).body
+        joint = record(step, examples, loop.name, is_split=True).body
         parts = CotangentParts(loop, joint, bars, outs, places, slopes, leaves)
         made, residuals = parts.forward(leaves)
         kinds = [(shape_of(out), dtype_of(out)) for out in made]
@@ -237,7 +263,10 @@ class LoopRules(Rules):
                 for place, (bar, kind) in enumerate(zip(out_bars, kinds, strict=True))
                 if outs[place]
             ]
-            return parts.backward(residuals, given)
+            return if_finite(
+                parts.backward(residuals, given),
+                lambda: self._pulled_one_by_one(trace, leaves, wanted, out_bars),
+            )
 
         return made, None, pull
 
@@ -262,12 +291,15 @@ class LoopRules(Rules):
             )
             return [*made, *full_tangents(made, made_dots, outs)]
 
-        joint = record(step, examples, loop.name).body
+        joint = record(step, examples, loop.name, is_split=True).body
         parts = TangentParts(loop, joint, dots, outs, places, leaves)
         made, residuals = parts.forward(leaves)
 
         def push(out_dots: list[Any]) -> list[Any]:
-            return parts.late(residuals, out_dots)
+            return if_finite(
+                parts.late(residuals, out_dots),
+                lambda: self._pushed_one_by_one(trace, leaves, out_dots),
+            )
 
         return made, None, push
 

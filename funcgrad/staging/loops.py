@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from funcgrad.core.level import TracerBase, concrete
+from funcgrad.core.level import TracerBase, concrete, looked_at
 from funcgrad.core.tracer import Tracer
 from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.staging.bodies import Body, Interpreter, Unstructured, is_example, kind_of
@@ -194,9 +194,17 @@ def _check(carry: Sequence[Any], kinds: Sequence[Any]) -> None:
 
 def unrolled(loop: Loop, values: Sequence[Any]) -> list[Any]:
     """Make all the steps one by one, on values that may be traced."""
-    if loop.test is not None:
-        raise Unstructured
     constants, carry, rows = loop.split(values)
+    if loop.test is not None:
+        left = _ENOUGH if is_example() else -1
+        while looked_at(
+            loop.test.program.evaluate([*constants, *carry])[0], "the condition of a loop"
+        ):
+            if not left:
+                raise Unstructured
+            carry = loop.body.program.evaluate([*constants, *carry])
+            left -= 1
+        return carry
     columns: list[list[Any]] = [[] for _ in range(loop.outs)]
     for place in loop.steps:
         outs = loop.body.program.evaluate(loop.given(constants, carry, rows, place))

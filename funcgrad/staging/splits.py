@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from funcgrad.staging.bodies import Body
-from funcgrad.staging.equations import Equation, FunctionCall, Leaf, Note, Var, vars_of
+from funcgrad.staging.equations import Equation, FunctionCall, Leaf, Note, Region, Var, vars_of
 from funcgrad.staging.passes.dead_code import without_dead_code
 from funcgrad.staging.passes.rewriting import is_pure
 
@@ -25,6 +25,7 @@ __all__ = [
     "depending",
     "hoisted",
     "of_body",
+    "reached_from",
     "repeated_views",
     "split",
     "with_arguments",
@@ -41,6 +42,22 @@ def depending(program: Program, numbers: set[int]) -> set[int]:
     return found
 
 
+def reached_from(program: Program, numbers: set[int]) -> set[int]:
+    """Return the numbers of the variables that may have a derivative, given those that have one.
+
+    A function with rules of its own may give one to all that it returns, whatever it computes.
+    """
+    found = depending(program, numbers)
+    while True:
+        before = len(found)
+        for region in program.regions:
+            if region.redo is not None and any(v.number in found for v in vars_of(region.inputs)):
+                found.update(var.number for var in vars_of(region.outputs))
+        if len(found) == before:
+            return found
+        found = depending(program, found)
+
+
 def of_body(
     body: Body,
     arguments: Sequence[Var],
@@ -49,8 +66,13 @@ def of_body(
     *,
     count: int | None = None,
     notes: Sequence[Note] = (),
+    regions: Sequence[Region] = (),
 ) -> Body:
-    """Return a body with these arguments, equations and results, of the variables of another."""
+    """Return a body with these arguments, equations and results, of the variables of another.
+
+    The functions with rules of their own in it are those of `regions`, whose places are among
+    these equations. Without any, a derivative of the body is that of what it computes.
+    """
     program = attrs.evolve(
         body.program,
         count=body.program.count if count is None else count,
@@ -59,7 +81,7 @@ def of_body(
         equations=tuple(equations),
         results=tuple([Leaf("", atom) for atom in results]),
         notes=tuple(notes),
-        regions=(),
+        regions=tuple(regions),
     )
     return Body(without_dead_code(program), body.layouts, body.aliases)
 

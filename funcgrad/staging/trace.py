@@ -38,6 +38,7 @@ from funcgrad.staging.equations import (
     Note,
     Region,
     Var,
+    vars_of,
 )
 from funcgrad.transforms.calls import CallingTrace, Rules, call
 from funcgrad.transforms.flat import snapshot
@@ -352,12 +353,30 @@ class RecordTrace(CallingTrace):
         """Record what ``run(leaves)`` does, as a region that `again` does with traced leaves."""
         inputs = tuple([self.atom_of(leaf) for leaf in leaves])
         with self.region(name, inputs=inputs) as fields:
+            start = len(self.rows)
             outs, treedef = run(leaves)
+            own = {var.number for row in self.rows[start:] for var in vars_of(row[3])}
+            outs = [self._own_result(out, own) for out in outs]
             fields["outputs"] = tuple(
                 [out._extra if type(out) is Tracer and out._trace is self else None for out in outs]
             )
             fields["redo"] = again
         return outs, treedef
+
+    def _own_result(self, out: Any, own: set[int]) -> Any:
+        """Return a result of a region as a variable of that, also what it returns as it came.
+
+        The rules may give it another derivative than what it was before has.
+        """
+        if type(out) is not Tracer or out._trace is not self or out._extra.number in own:
+            return out
+        if out._extra.dtype.kind not in "fc":
+            return out
+        new = self.new_var(out._value)
+        self.rows.append((STOPPED, (out._extra,), {}, (new,), False, None, _line()))
+        made = Tracer(self, out._value, new)
+        made._alias = out._alias
+        return made
 
     def atom_of(self, leaf: Any) -> Any:
         """Return the variable of a leaf, or a literal; one that is neither as it is."""

@@ -141,6 +141,9 @@ class CallingTrace(Trace):
         """Do what the function `call` does, for leaves that are traced by this."""
         raise NotImplementedError
 
+    def solves(self) -> None:
+        """Be told that a solution has a derivative by an equation that is not traced by this."""
+
 
 def call(rules: Rules, leaves: Leaves) -> tuple[Leaves, Any]:
     """Call a function with rules on leaves that may be traced.

@@ -175,7 +175,7 @@ class Block:
 
 def with_blocks(program: Program, layouts: Layouts) -> Program:
     """Return a program in which chains of operations on large arrays are blocks."""
-    if not any(map(_is_large, program.equations)):
+    if not _has_large(program):
         return program
     maker = _Maker(program, layouts)
     equations: list[Equation] = []
@@ -318,6 +318,19 @@ class _Maker:
 
 def _is_worth_it(chain: list[Equation], folds: list[Fold]) -> bool:
     return bool(chain) and (len(chain) + len(folds) > 1 or is_composite(chain[0]))
+
+
+def _has_large(program: Program) -> bool:
+    """Tell whether there is an array that does not fit the cache."""
+    kinds = {
+        (var.shape, var.dtype)
+        for equation in program.equations
+        for var in equation.outputs
+        if var is not None
+    }
+    kinds.update((var.shape, var.dtype) for var in program.inputs)
+    kinds.update((constant.var.shape, constant.var.dtype) for constant in program.constants)
+    return any(math.prod(shape) * dtype.itemsize >= SMALLEST for shape, dtype in kinds)
 
 
 def _is_large(equation: Equation) -> bool:

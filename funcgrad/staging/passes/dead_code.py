@@ -56,5 +56,6 @@ def without_dead_code(program: Program) -> Program:
             attrs.evolve(region, start=before[region.start], stop=before[region.stop])
             for region in program.regions
             if before[region.start] < before[region.stop]
+            and (region.redo is None or any(v.number in live for v in vars_of(region.outputs)))
         ),
     )
