@@ -164,3 +164,12 @@ def test_schedule_sees_the_number_of_steps_done():
 def test_schedule_that_returns_a_numpy_scalar_keeps_float32():
     optimizer = O.sgd(lambda count: np.float64(0.1))
     assert once(optimizer, np.ones(2, np.float32)).dtype == np.float32
+
+
+def test_a_schedule_scales_float32_leaves_in_float32_also_when_compiled():
+    optimizer = fg.optim.scale_by_learning_rate(fg.optim.cosine_decay_schedule(4e-3, 1600))
+    slope = {"w": np.linspace(0, 1, 999, dtype=np.float32)}
+    state = optimizer.update(slope, optimizer.init(slope))[1]
+    eager, compiled = optimizer.update(slope, state)[0], fg.jit(optimizer.update)(slope, state)[0]
+    assert compiled["w"].dtype == np.float32
+    np.testing.assert_array_equal(compiled["w"], eager["w"])

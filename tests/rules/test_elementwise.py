@@ -357,3 +357,20 @@ def test_the_root_of_a_negative_number_has_no_slope():
 def test_hypot_is_flat_at_the_origin_to_second_order():
     second = fg.hessian(lambda x: np.hypot(x[0], x[1]))(np.zeros(2))
     np.testing.assert_array_equal(second, np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize(("f", "curvature"), [(np.logaddexp, 0.25), (np.logaddexp2, np.log(2) / 4)])
+def test_logaddexp_of_equal_terms_is_curved_also_beside_infinities(f, curvature):
+    x = np.array([[1.0, 1.0], [np.inf, np.inf]])
+    with np.errstate(invalid="ignore"):
+        found = fg.hessian(lambda x: np.sum(f(x[:, 0], x[:, 1])))(x)[0, :, 0]
+    np.testing.assert_allclose(found, curvature * np.array([[1, -1], [-1, 1]]), rtol=1e-14)
+
+
+@pytest.mark.parametrize("f", [np.logaddexp, np.logaddexp2])
+def test_compiled_logaddexp_is_curved_at_ties(f):
+    def total(x):
+        return f(x[0], x[1])
+
+    at = np.ones(2)
+    np.testing.assert_allclose(fg.jit(fg.hessian(total))(at), fg.hessian(total)(at), rtol=1e-14)
