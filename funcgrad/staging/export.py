@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import builtins
 import contextlib
+import errno
 import hashlib
 import io
 import os
@@ -118,6 +119,8 @@ def export(
             fix="call it outside of the transform",
         )
     target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder; make it first", path)
     files = _Module(jitted, call, target).files()
     before = target.read_text(encoding="utf-8") if target.exists() else ""
     for name, data in files:
@@ -473,8 +476,20 @@ def _kind_of(leaf: Leaf) -> str:
     return f"{describe(value) if isinstance(value, np.ndarray) else repr(value)}, fixed"
 
 
+# What the function in the module calls by these names.
+_USED = frozenset({"np", "NotFinite", "Otherwise", *exported.__all__})
+
+
 def _parameters(names: tuple[str, ...]) -> str:
     """Write the parameters, given what the arguments of a call are called."""
+    for name in names:
+        if name.partition("[")[0] in _USED:
+            raise ArgumentError(
+                f"the module calls something of its own {name}, and so does the function an "
+                "argument",
+                where=user_line(),
+                fix=f"give the argument another name: {name}_",
+            )
     written: list[str] = []
     for name in names:
         path = name.partition("[")[0]
@@ -489,4 +504,5 @@ def _entry_name(name: str) -> str:
     found = "_".join(parts)
     if not found.isidentifier() or found == "lambda":
         return "function"
-    return f"{found}_" if hasattr(builtins, found) else found  # it would hide that one
+    # It would hide that one.
+    return f"{found}_" if hasattr(builtins, found) or found in _USED else found

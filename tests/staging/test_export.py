@@ -365,3 +365,27 @@ def test_convolutions_and_softmax_are_in_the_module(tmp_path):
     want, want_grads = slope(model, x)
     assert value == want
     np.testing.assert_array_equal(grads.weight, want_grads.weight)
+
+
+@pytest.mark.parametrize("name", ["np", "Memory", "NotFinite", "tuple"])
+def test_a_function_does_not_hide_what_the_module_uses(name, tmp_path):
+    def fun(x):
+        return np.sin(x)
+
+    fun.__name__ = name
+    module = loaded(fg.export(fun, np.ones(3), path=tmp_path / "named.py"))
+    np.testing.assert_array_equal(getattr(module, f"{name}_")(np.ones(3)), np.sin(np.ones(3)))
+
+
+def test_an_argument_that_would_hide_what_the_module_uses_is_named(tmp_path):
+    def fun(NotFinite):
+        return np.sum(np.sin(NotFinite))
+
+    with pytest.raises(ArgumentError, match="give the argument another name: NotFinite_"):
+        fg.export(fg.grad(fun), np.ones(3), path=tmp_path / "named.py")
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    path = tmp_path / "nowhere" / "fun.py"
+    with pytest.raises(FileNotFoundError, match=r"there is no such folder.*nowhere"):
+        fg.export(np.sin, np.ones(3), path=path)
