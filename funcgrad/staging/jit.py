@@ -92,8 +92,12 @@ def jit(
 
     Arrays that the function closes over are constants of the program, with the values that they had
     when it was recorded. That a name in a closure, a global one, an attribute of `self` or an
-    element of a list or dict has come to mean another array, number or function is noticed, and the
-    function compiled again; that an array was written to is not.
+    element of a list or dict has come to mean another array, number or function is noticed, also
+    where a method of an object looks it up, and the function compiled again. Not noticed are arrays
+    that were written to, attributes of elements (``table[key].scale``), what ``getattr(x, name)``
+    finds, and what a set contains.
+
+    A donated argument is gone also if the call raises.
 
     Loops of Python are unrolled. `scan`, `map`, `fori_loop` and `while_loop` are loops of the
     program, whose step is compiled once, and so are their derivatives; `cond` and `switch` are an

@@ -7,8 +7,9 @@ elements of lists and dicts. All are compared by identity: an array that is writ
 noticed.
 
 Which names a function looks up is read from its bytecode, and from that of the user's functions
-that it may call. What it finds by other ways (``getattr(x, name)``, a loop over attributes) is not
-known.
+that it may call. So are those
+that it may find as methods and properties of objects. What it finds by other ways is not known:
+``getattr(x, name)``, a loop over attributes, attributes of elements (``d[key].scale``), sets.
 """
 
 from __future__ import annotations
@@ -168,7 +169,8 @@ def _has(owner: Any, attribute: str) -> bool:
         name = getattr(owner, "__file__", None) or ""
         return bool(name) and not is_library(name) and not is_ours(name)
     if isinstance(owner, type):
-        return False
+        kind = inspect.getattr_static(owner, attribute, _EMPTY)
+        return kind is not _EMPTY and not hasattr(type(kind), "__get__")
     if type(owner).__module__.partition(".")[0] in ("numpy", "builtins"):
         return False
     try:
@@ -290,14 +292,33 @@ def _functions_of(
         content = _content(cell)
         if callable(content):
             yield from _functions(content, {}, seen, depth + 1)
+    cells = dict(zip(fun.__code__.co_freevars, fun.__closure__ or (), strict=True))
     for code in _codes(fun.__code__):
         for kind, name, chain in _lookups(code):
             if kind == "global":
                 value = fun.__globals__.get(name)
-                if isinstance(value, types.FunctionType):
-                    yield from _functions(value, {}, seen, depth + 1)
-            elif kind == "argument" and name in arguments and len(chain) == 1:
-                method = inspect.getattr_static(arguments[name], chain[0], None)
-                if isinstance(method, types.FunctionType):
-                    bound = types.MethodType(method, arguments[name])
-                    yield from _functions(bound, {}, seen, depth + 1)
+            elif kind == "cell":
+                value = _content(cells[name]) if name in cells else None
+            else:
+                value = arguments.get(name)
+            for function in _called(value, chain):
+                yield from _functions(function, {}, seen, depth + 1)
+
+
+def _called(value: Any, chain: tuple[str, ...]) -> Iterator[Any]:
+    """Yield what code may call that looks up these attributes, one after another, of a value.
+
+    That is a function, a method, or that of a property.
+    """
+    for attribute in chain:
+        found = inspect.getattr_static(value, attribute, None)
+        if not isinstance(value, type | types.ModuleType):
+            method = found.fget if isinstance(found, property) else found
+            if isinstance(method, types.FunctionType):
+                yield types.MethodType(method, value)
+                return
+        if not _has(value, attribute):
+            return
+        value = getattr(value, attribute)
+    if callable(value):
+        yield value

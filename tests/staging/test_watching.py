@@ -207,3 +207,71 @@ def test_a_model_that_is_an_argument_is_not_kept():
     del model
     gc.collect()
     assert ref() is None
+
+
+class Inner:
+    scale = 1.0
+
+
+class Outer:
+    factor = 2.0
+
+    def __init__(self):
+        self.rows = [1.0]
+        self.inner = Inner()
+        self.weight = 3.0
+
+    def by_rows(self, x):
+        return x * self.rows[0]
+
+    def by_factor(self, x):
+        return x * self.factor
+
+    def by_inner(self, x):
+        return x * self.inner.scale
+
+    @property
+    def twice(self):
+        return self.weight * 2
+
+    def __call__(self, x):
+        return x * self.weight
+
+
+def by_methods(it):
+    return {
+        "list": lambda x: it.by_rows(x),
+        "attribute of an attribute": lambda x: it.by_inner(x),
+        "attribute": lambda x: it.by_factor(x),
+        "property": lambda x: it.twice * x,
+        "call": lambda x: it(x),
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "before", "after"),
+    [
+        ("list", lambda it: it.rows.__setitem__(0, 5.0), 1.0, 5.0),
+        ("attribute of an attribute", lambda it: setattr(it.inner, "scale", 4.0), 1.0, 4.0),
+        ("attribute", lambda it: setattr(it, "factor", 7.0), 2.0, 7.0),
+        ("property", lambda it: setattr(it, "weight", 4.0), 6.0, 8.0),
+        ("call", lambda it: setattr(it, "weight", 4.0), 3.0, 4.0),
+    ],
+)
+def test_what_a_method_of_an_object_looks_up(name, change, before, after):
+    it = Outer()
+    compiled = fg.jit(by_methods(it)[name])
+    assert compiled(1.0) == before
+    change(it)
+    assert compiled(1.0) == after
+
+
+def test_an_attribute_of_a_class():
+    class Own(Outer):
+        pass
+
+    it = Own()
+    by_method, by_name = fg.jit(lambda x: it.by_factor(x)), fg.jit(lambda x: x * Own.factor)
+    assert (by_method(1.0), by_name(1.0)) == (2.0, 2.0)
+    Own.factor = 3.0
+    assert (by_method(1.0), by_name(1.0)) == (3.0, 3.0)
