@@ -197,6 +197,35 @@ def test_examples_of_what_a_function_made_run(name, capsys):
     assert not failed, capsys.readouterr().out
 
 
+EXAMPLES = load(ROOT / "docs" / "extensions" / "examples.py")
+ALIASES = {
+    f"{module}.{name}": EXAMPLES.alias_docs(module).get(name, "")
+    for module in PUBLIC
+    for name in PUBLIC[module]
+    if typing.get_origin(getattr(importlib.import_module(module), name))
+    or getattr(importlib.import_module(module), name) is typing.Any
+}
+
+
+@pytest.mark.parametrize("name", ALIASES)
+def test_every_public_alias_has_an_example_that_runs(name, capsys):
+    example = EXAMPLES.example_of(ALIASES[name])
+    test = doctest.DocTestParser().get_doctest(example, {}, name, None, 0)
+    failed, tried = doctest.DocTestRunner().run(test)
+    assert tried > 0
+    assert not failed, capsys.readouterr().out
+
+
+def test_the_example_of_a_docstring_ends_with_its_section():
+    doc = "One.\n\nExamples\n--------\n>>> 1\n1\n\n>>> 2\n2\n\nNotes\n-----\nMore."
+    assert EXAMPLES.example_of(doc) == ">>> 1\n1\n\n>>> 2\n2"
+    assert EXAMPLES.example_of("One.") == ""
+
+
+def test_a_class_with_two_homes_has_an_example_to_show_at_both():
+    assert ">>> " in EXAMPLES.example_of(fg.CheckpointManager.__doc__)
+
+
 # Links
 
 

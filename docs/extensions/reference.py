@@ -19,6 +19,8 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.util.nodes import make_refnode
 
+from examples import alias_docs, example_of, indented
+
 logger = logging.getLogger(__name__)
 
 # How modules are called in examples, and where the pages are of those that are not ours.
@@ -55,7 +57,8 @@ def entry(module: str, name: str, found: Any, line: str) -> str:
     if inspect.isclass(found) and found is not Any:
         home = found.__module__.rpartition(".")[0]
         if home != module and name in getattr(importlib.import_module(home), "__all__", ()):
-            return f".. py:class:: {name}\n\n   The same as `{home}.{name}`."
+            same = f"The same as `{home}.{name}`."
+            return f".. py:class:: {name}\n\n{indented(same, example_of(found.__doc__ or ''))}"
         options = [":members:"]
         if any(base.__name__ in inner.__all__ for base in found.__bases__):
             options.append(":show-inheritance:")  # from another one of the page
@@ -66,7 +69,9 @@ def entry(module: str, name: str, found: Any, line: str) -> str:
         methods = ", ".join(f"``{name}``" for name in dir(type(found)) if name[0] != "_")
         listed = f"\n\n   Methods: {methods}." if methods else ""
         return f".. autodata:: {full}\n   :no-value:{listed}"
-    return f".. py:data:: {name}\n\n   {line.strip()}"  # a name for a type
+    # A name for a type.
+    example = example_of(alias_docs(module).get(name, ""))
+    return f".. py:data:: {name}\n\n{indented(inspect.cleandoc(line), example)}"
 
 
 def write_pages(app: Sphinx) -> None:

@@ -39,10 +39,12 @@ __all__ = [
     "array_error",
     "assignment_error",
     "batched_error",
+    "called_by",
     "conversion_error",
     "float_error",
     "index_error",
     "int_error",
+    "use_of",
 ]
 
 _LOSES = "would lose its derivative"
@@ -104,7 +106,7 @@ def array_error(tracer: TracerBase, frame: Any, dtype: Any) -> FuncgradError:
     by_scipy = _by_scipy(tracer, frame)
     if by_scipy is not None:
         return by_scipy
-    use = _use(frame)
+    use = use_of(frame)
     if use == "index" and tracer.dtype.kind in "iub":  # type: ignore[attr-defined]
         return conversion_error(
             tracer,
@@ -222,7 +224,7 @@ def _kind(tracer: TracerBase) -> str:
 def index_error(tracer: TracerBase, frame: Any) -> FuncgradError:
     """Make the error for `frame`, which wants the value as an index, a length or an axis."""
     whole = tracer.dtype.kind in "iub"  # type: ignore[attr-defined]
-    if whole and _use(frame) == "index":
+    if whole and use_of(frame) == "index":
         return array_error(tracer, frame, None)
     if whole and _called(frame) == "range":
         return conversion_error(
@@ -254,7 +256,7 @@ def float_error(tracer: TracerBase, frame: Any) -> FuncgradError:
         called = _called(frame).rpartition(".")[2] or "float"
         numpy = f"use np.{called}(x)" if callable(getattr(np, called, None)) else _KEEP
         return conversion_error(tracer, f"{called}() {_DIFFERS}", numpy)
-    if _use(frame) == "formatting":
+    if use_of(frame) == "formatting":
         return conversion_error(
             tracer,
             "the % operator of strings calls float(), and float() of a traced value " + _LOSES,
@@ -278,7 +280,7 @@ def int_error(tracer: TracerBase, frame: Any) -> FuncgradError:
     overlooked = _overlooked(tracer)
     if overlooked is not None:
         return overlooked
-    if _use(frame) == "assignment":
+    if use_of(frame) == "assignment":
         return _integer(tracer, "an array of integers or booleans")
     if is_batched(tracer):
         what, fix = f"int() {_DIFFERS}", "keep the array: x.astype(int) converts all examples"
@@ -319,7 +321,12 @@ def _refuse_method_of_foreign(frame: Any) -> None:
         frame = frame.f_back
 
 
-def _use(frame: Any) -> str:
+def called_by(frame: Any) -> str:
+    """Return the name of the function that wants a value: NumPy's, or as the caller writes it."""
+    return numpy_function() or _called(frame).rpartition(".")[2]
+
+
+def use_of(frame: Any) -> str:
     """Tell by the instruction at which `frame` is what it wants a value for."""
     code = frame.f_code.co_code
     name, operand = opname[code[frame.f_lasti]], code[frame.f_lasti + 1]

@@ -46,19 +46,67 @@ __all__ = [
 ]
 
 Params: TypeAlias = Any
-"""A pytree of parameters."""
+"""A pytree of parameters.
+
+Examples
+--------
+>>> import numpy as np
+>>> import funcgrad as fg
+>>> def halved(params: fg.optim.Params) -> fg.optim.Params:
+...     return fg.tree.map(lambda leaf: leaf / 2, params)
+>>> halved({"w": np.ones(2), "b": 1.0})
+{'w': array([0.5, 0.5]), 'b': 0.5}
+"""
 
 Updates: TypeAlias = Any
-"""A pytree like the parameters, of gradients or of what is to be added; None where nothing is."""
+"""A pytree like the parameters, of gradients or of what is to be added; None where nothing is.
+
+Examples
+--------
+>>> import funcgrad as fg
+>>> updates: fg.optim.Updates = {"w": -0.5, "b": None}
+>>> fg.optim.apply_updates({"w": 1.0, "b": 2.0}, updates)
+{'w': 0.5, 'b': 2.0}
+"""
 
 OptState: TypeAlias = Any
-"""A pytree; what an optimizer knows between steps."""
+"""A pytree; what an optimizer knows between steps.
+
+Examples
+--------
+>>> import funcgrad as fg
+>>> state: fg.optim.OptState = fg.optim.trace(0.9).init({"w": 1.0})
+>>> fg.tree.leaves(state)
+[0.0]
+"""
 
 Schedule: TypeAlias = Callable[[Any], Any]
-"""Takes the number of steps done, returns a learning rate."""
+"""Takes the number of steps done, returns a learning rate.
+
+Examples
+--------
+>>> import funcgrad as fg
+>>> def halving(count):
+...     return 0.5**count
+>>> schedule: fg.optim.Schedule = halving
+>>> [schedule(count) for count in range(3)]
+[1.0, 0.5, 0.25]
+>>> optimizer = fg.optim.sgd(schedule)
+"""
 
 ScalarOrSchedule: TypeAlias = Any
-"""A number, or a `Schedule`."""
+"""A number, or a `Schedule`.
+
+Examples
+--------
+>>> import funcgrad as fg
+>>> def stepped(rate: fg.optim.ScalarOrSchedule) -> float:
+...     optimizer = fg.optim.sgd(rate)
+...     updates, _ = optimizer.update(1.0, optimizer.init(0.0), 0.0)
+...     return float(updates)
+>>> stepped(0.5), stepped(fg.optim.constant_schedule(0.5))
+(-0.5, -0.5)
+"""
 
 _State = TypeVar("_State")
 

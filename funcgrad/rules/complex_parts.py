@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from funcgrad.core.batch import broadcasting, together
-from funcgrad.core.level import any_of, is_array, looked_at
+from funcgrad.core.level import any_of, concrete, is_array, looked_at
 from funcgrad.core.primitive import FUNCTIONS, Sample, overrides, primitive, store
 from funcgrad.core.zero import dtype_of
 from funcgrad.rules.families import linear
@@ -46,6 +46,8 @@ broadcasting(real_part)
 @real_part.def_call(np.real)
 def real(val):
     """Real part."""
+    if type(concrete(val)) is bool:
+        return val + 0  # Python's truth values have integers as parts
     return real_part.bind(val) if dtype_of(val).kind == "c" else val
 
 

@@ -91,13 +91,21 @@ def jit(
     strings and functions, are static.
 
     Arrays that the function closes over are constants of the program, with the values that they had
-    when it was recorded. That a name in a closure, a global one, an attribute of `self` or an
-    element of a list or dict has come to mean another array, number or function is noticed, also
-    where a method of an object looks it up, and the function compiled again. Not noticed are arrays
-    that were written to, attributes of elements (``table[key].scale``), what ``getattr(x, name)``
-    finds, and what a set contains.
+    when it was recorded. That a name in a closure, a global one, an attribute of an object or of a
+    class, an element of a list, dict or set, or of an argument of `functools.partial`, has come to
+    mean another array, number or function is noticed, also where a method or property looks it up,
+    and the function compiled again. Not noticed are
 
-    A donated argument is gone also if the call raises.
+    - arrays that were written to,
+    - what ``getattr(x, name)`` finds,
+    - attributes of elements, unless the index is a constant or a name outside of the function:
+      ``table["a"].scale`` is noticed, not that of ``for layer in layers`` or of ``table[i + 1]``,
+    - elements of containers of more than 1000, or more than four deep, or of other classes than
+      `list`, `dict`, `tuple` and `set`,
+    - what is looked up more than four calls of functions within the function, or by functions of
+      installed packages.
+
+    A donated argument is gone also if the call raises, as in JAX.
 
     Loops of Python are unrolled. `scan`, `map`, `fori_loop` and `while_loop` are loops of the
     program, whose step is compiled once, and so are their derivatives; `cond` and `switch` are an

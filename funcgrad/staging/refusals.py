@@ -152,21 +152,21 @@ def in_words(what: str, tracer: TracerBase) -> str:
 def remedy(what: str, tracer: TracerBase, names: Sequence[str]) -> str:
     """Say what to write where a value is asked for that depends on these arguments."""
     static = f"jit(..., static_argnames={names[0]!r})" if names else "static_argnames"
-    is_count = dtype_of(tracer).kind in "iub" and shape_of(tracer) == ()
+    fixed = (
+        f"make what it depends on static: {static}; for a loop of that length use "
+        "funcgrad.fori_loop or funcgrad.while_loop"
+    )
     if what == "the truth value":
         return (
             "use funcgrad.cond(pred, f, g, x) or np.where(pred, a, b); or, if it has few "
             f"values, make what it depends on static: {static}"
         )
-    if what.startswith(_LENGTHS) or (what == AS_ARRAY and is_count):
-        return (
-            f"make what it depends on static: {static}; for a loop of that length use "
-            "funcgrad.fori_loop or funcgrad.while_loop"
-        )
+    if what.startswith(_LENGTHS):
+        return fixed
     if what == AS_TEXT:
         return "use funcgrad.debug.print(fmt, x), which is done when the function is compiled"
     if what == AS_ARRAY:
-        return _as_array(tracer)
+        return _as_array(tracer, fixed)
     if what == "float()":
         return (
             "keep the array, and use NumPy's functions, which take it: np.sin(x) in place of "
@@ -178,13 +178,31 @@ def remedy(what: str, tracer: TracerBase, names: Sequence[str]) -> str:
     )
 
 
-def _as_array(tracer: TracerBase) -> str:
-    """Say what to write in place of what makes a plain array, as the other transforms do."""
+# What array functions want with a count, where it is no element: how long something is.
+_BY_COUNT = frozenset({"arange", "argpartition", "partition", "repeat"})
+
+
+def _as_array(tracer: TracerBase, fixed: str) -> str:
+    """Say what to write in place of what makes a plain array, as the other transforms do.
+
+    For a count that may be a length or an axis, what is to be `fixed`.
+    """
     frame: Any = sys._getframe(1)
     while frame is not None and frame.f_code.co_name != "__array__":
         frame = frame.f_back
     default = "use funcgrad.numpy.array or funcgrad.numpy.asarray"
     if frame is None or frame.f_back is None:
         return default
+    kind, is_number = dtype_of(tracer).kind, shape_of(tracer) == ()
+    use, name = exits.use_of(frame.f_back), exits.called_by(frame.f_back)
+    if is_number and kind in "iub" and name in _BY_COUNT:
+        return fixed
+    if is_number and kind == "b" and (use == "index" or name == "take"):
+        return "use np.where(condition, a, b) of the two elements"
+    if is_number and kind in "iu" and (use == "index" or name == "take"):
+        return (
+            "write funcgrad.numpy.take(a, i, axis=0), or funcgrad.at(a)[i].get() for an index of "
+            "any kind; or make the array an argument of the function"
+        )
     error = exits.array_error(tracer, frame.f_back, None)
     return error.fix if isinstance(error, FuncgradError) else default

@@ -7,9 +7,9 @@ elements of lists and dicts. All are compared by identity: an array that is writ
 noticed.
 
 Which names a function looks up is read from its bytecode, and from that of the user's functions
-that it may call. So are those
-that it may find as methods and properties of objects. What it finds by other ways is not known:
-``getattr(x, name)``, a loop over attributes, attributes of elements (``d[key].scale``), sets.
+that it may call. So are those that it may find as methods and properties of objects, and attributes
+of elements whose index is a constant or a name outside (``table["a"].scale``). What it finds by
+other ways is not known: ``getattr(x, name)``, a loop over elements whose attributes it looks up.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import itertools
 import operator
 import types
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 from funcgrad.errors import is_library, is_ours
 
@@ -57,14 +57,18 @@ class Watched:
     def add(self, fun: Callable[..., Any], arguments: Mapping[str, Any] | None = None) -> None:
         """Watch what the function looks up when it is called with these static arguments."""
         for function, roots in _functions(fun, arguments or {}, set(), 0):
-            self._watch(function, roots)
+            if isinstance(function, functools.partial):
+                self._note_elements("an argument of partial", function.args, 0)
+                self._note_elements("an argument of partial", function.keywords, 0)
+            else:
+                self._watch(function, roots)
 
     def changed(self) -> str | None:
         """Return the name of something that means another thing now; None if there is nothing."""
         for name, find, value in self._entries:
             try:
                 now = find()
-            except (AttributeError, ValueError):  # it is there no more
+            except (AttributeError, LookupError, ValueError):  # it is there no more
                 return name
             if now is not value and not _is_same(now, value):
                 return name
@@ -89,14 +93,14 @@ class Watched:
         return made
 
     def _watch(self, function: types.FunctionType, roots: Mapping[str, Any]) -> None:
-        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+        cells = _cells(function)
         codes = list(_codes(function.__code__))
         written = frozenset().union(*map(_written, codes))
         for code in codes:
             for kind, name, chain in _lookups(code):
                 if kind == "argument":
                     if name in roots and code is function.__code__:
-                        self._follow(name, roots[name], chain)
+                        self._follow(name, roots[name], chain, function)
                     continue
                 if name in written:
                     continue
@@ -111,7 +115,7 @@ class Watched:
                     continue
                 value = find()
                 self._note(name, find, value, (kind, id(cells.get(name)), name))
-                self._follow(name, value, chain)
+                self._follow(name, value, chain, function)
         defaults = function.__defaults__, function.__kwdefaults__
         for what, value in zip(("__defaults__", "__kwdefaults__"), defaults, strict=True):
             if value is not None:
@@ -122,15 +126,25 @@ class Watched:
                     (id(function), what),
                 )
 
-    def _follow(self, name: str, value: Any, chain: tuple[str, ...]) -> None:
-        """Watch the attributes of a value, of those of the user's code."""
-        for attribute in chain:
-            owner, name = value, f"{name}.{attribute}"
-            if not _has(owner, attribute):
-                return
-            find = functools.partial(getattr, owner, attribute)
+    def _follow(self, name: str, value: Any, chain: _Chain, function: types.FunctionType) -> None:
+        """Watch the attributes and elements of a value, of those of the user's code."""
+        for step in chain:
+            owner = value
+            key: tuple[Any, ...]
+            find: Callable[[], Any]
+            if isinstance(step, _Item):
+                index = step.place(function)
+                if not _has_element(owner, index):
+                    return
+                name, key = f"{name}[{index!r}]", (id(owner), "[]", index)
+                find = functools.partial(operator.getitem, owner, index)
+            else:
+                if not _has(owner, step):
+                    return
+                name, key = f"{name}.{step}", (id(owner), step)
+                find = functools.partial(getattr, owner, step)
             value = find()
-            self._note(name, find, value, (id(owner), attribute))
+            self._note(name, find, value, key)
 
     def _note(self, name: str, find: Callable[[], Any], value: Any, key: Any) -> None:
         if key in self._known or isinstance(value, types.ModuleType):
@@ -141,12 +155,12 @@ class Watched:
 
     def _note_elements(self, name: str, value: Any, depth: int) -> None:
         kind = type(value)
-        if kind not in (dict, list, tuple) or depth > _DEPTH or len(value) > _MANY:
+        if kind not in (dict, list, tuple, set, frozenset) or depth > _DEPTH or len(value) > _MANY:
             return
         elements = tuple(value.values() if kind is dict else value)
         if kind is dict:
             self._containers.append((name, value.values, elements))
-        elif kind is list:
+        elif kind in (list, set):
             self._containers.append((name, functools.partial(_itself, value), elements))
         for element in elements:
             self._note_elements(name, element, depth + 1)
@@ -185,6 +199,40 @@ def _has(owner: Any, attribute: str) -> bool:
 _EMPTY = object()
 
 
+class _Item(NamedTuple):
+    """The step to an element, by a constant or by a name outside of the function."""
+
+    kind: str
+    name: Any
+
+    def place(self, function: types.FunctionType) -> Any:
+        """Return what the index is now; `_EMPTY` if that cannot be told."""
+        if self.kind == "constant":
+            return self.name
+        if self.kind == "global":
+            return function.__globals__.get(self.name, _EMPTY)
+        cells = _cells(function)
+        return _content(cells[self.name]) if self.name in cells else _EMPTY
+
+
+_Chain: TypeAlias = tuple["str | _Item", ...]
+
+
+def _has_element(owner: Any, index: Any) -> bool:
+    """Tell whether an element can be looked up without running code of the user's."""
+    if type(owner) not in (dict, list, tuple) or type(index) not in (int, str, bool):
+        return False
+    try:
+        owner[index]
+    except (LookupError, TypeError):
+        return False
+    return True
+
+
+def _cells(function: types.FunctionType) -> dict[str, types.CellType]:
+    return dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+
+
 def _content(cell: types.CellType) -> Any:
     try:
         return cell.cell_contents
@@ -211,22 +259,36 @@ def _written(code: types.CodeType) -> frozenset[str]:
 
 
 _LOADS = {"LOAD_GLOBAL": "global", "LOAD_NAME": "global", "LOAD_DEREF": "cell"}
+_OUTSIDE = ("constant", "global", "cell")
+
+
+def _is_subscript(instruction: dis.Instruction) -> bool:
+    # Python 3.14 has a binary operation in place of the instruction.
+    return instruction.opname == "BINARY_SUBSCR" or (
+        instruction.opname == "BINARY_OP" and instruction.argrepr == "[]"
+    )
 
 
 @functools.lru_cache(maxsize=512)
-def _lookups(code: types.CodeType) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+def _lookups(code: types.CodeType) -> tuple[tuple[str, str, _Chain], ...]:
     """Return the names that code looks up, with the attributes of each that it looks up.
 
-    As ``(kind, name, attributes)``, of the kinds ``"global"``, ``"cell"`` and ``"argument"``.
+    As ``(kind, name, steps)``, of the kinds ``"global"``, ``"cell"`` and ``"argument"``. The last
+    of the steps is an attribute.
     """
-    found: dict[tuple[str, str, tuple[str, ...]], None] = {}
+    found: dict[tuple[str, str, _Chain], None] = {}
     stored: set[Any] = set()
-    current: tuple[str, str] | None = None
-    chain: tuple[str, ...] = ()
+    current: tuple[str, Any] | None = None
+    chain: _Chain = ()
+    # What was looked up right before: this may be an index into that.
+    before: tuple[Any, _Chain] = (None, ())
 
     def end() -> None:
-        if current is not None:
-            found[*current, chain] = None
+        if current is not None and current[0] != "constant":
+            steps = chain
+            while steps and isinstance(steps[-1], _Item):
+                steps = steps[:-1]
+            found[*current, steps] = None
 
     for instruction in dis.get_instructions(code):
         operation, value = instruction.opname, instruction.argval
@@ -235,9 +297,18 @@ def _lookups(code: types.CodeType) -> tuple[tuple[str, str, tuple[str, ...]], ..
             continue
         if operation in ("EXTENDED_ARG", "CACHE"):
             continue
+        is_index = current is not None and current[0] in _OUTSIDE and not chain
         end()
+        if is_index and before[0] is not None and _is_subscript(instruction):
+            assert current is not None
+            current, chain = before[0], (*before[1], _Item(*current))
+            before = None, ()
+            continue
+        before = (current, chain) if current is None or current[0] != "constant" else (None, ())
         current, chain = None, ()
-        if operation in _LOADS:
+        if operation in ("LOAD_CONST", "LOAD_SMALL_INT"):
+            current = "constant", value
+        elif operation in _LOADS:
             current = _LOADS[operation], str(value)
         elif operation.startswith("LOAD_FAST"):
             current = "argument", str(value[-1] if isinstance(value, tuple) else value)
@@ -247,12 +318,21 @@ def _lookups(code: types.CodeType) -> tuple[tuple[str, str, tuple[str, ...]], ..
     return tuple(row for row in found if row[0] != "argument" or (row[1] not in stored and row[2]))
 
 
+def _given(fun: functools.partial[Any]) -> dict[str, Any]:
+    """Return the arguments that `partial` fixes, by name."""
+    names: tuple[str, ...] = ()
+    if isinstance(fun.func, types.FunctionType):
+        code = fun.func.__code__
+        names = code.co_varnames[: code.co_argcount]
+    return {**dict(zip(names, fun.args, strict=False)), **fun.keywords}
+
+
 def _functions(
     fun: Any, arguments: Mapping[str, Any], seen: set[Any], depth: int
-) -> Iterator[tuple[types.FunctionType, Mapping[str, Any]]]:
+) -> Iterator[tuple[Any, Mapping[str, Any]]]:
     """Yield the user's functions that `fun` is made of or may call, with arguments that are known.
 
-    Of methods, the first argument is.
+    Of methods, the first argument is. A `partial` is yielded too.
     """
     owner = getattr(fun, "__self__", None) if isinstance(fun, types.MethodType) else None
     key = (id(fun.__func__), id(owner)) if owner is not None else id(fun)
@@ -260,7 +340,8 @@ def _functions(
         return
     seen.add(key)
     if isinstance(fun, functools.partial):
-        yield from _functions(fun.func, arguments, seen, depth)
+        yield fun, {}
+        yield from _functions(fun.func, {**arguments, **_given(fun)}, seen, depth)
         return
     if isinstance(fun, types.MethodType):
         inner: Any = fun.__func__
@@ -280,7 +361,7 @@ def _functions(
 
 def _functions_of(
     fun: Any, arguments: Mapping[str, Any], seen: set[Any], depth: int
-) -> Iterator[tuple[types.FunctionType, Mapping[str, Any]]]:
+) -> Iterator[tuple[Any, Mapping[str, Any]]]:
     if not isinstance(fun, types.FunctionType):
         yield from _functions(fun, arguments, seen, depth + 1)
         return
@@ -292,7 +373,7 @@ def _functions_of(
         content = _content(cell)
         if callable(content):
             yield from _functions(content, {}, seen, depth + 1)
-    cells = dict(zip(fun.__code__.co_freevars, fun.__closure__ or (), strict=True))
+    cells = _cells(fun)
     for code in _codes(fun.__code__):
         for kind, name, chain in _lookups(code):
             if kind == "global":
@@ -301,16 +382,22 @@ def _functions_of(
                 value = _content(cells[name]) if name in cells else None
             else:
                 value = arguments.get(name)
-            for function in _called(value, chain):
+            for function in _called(value, chain, fun):
                 yield from _functions(function, {}, seen, depth + 1)
 
 
-def _called(value: Any, chain: tuple[str, ...]) -> Iterator[Any]:
+def _called(value: Any, chain: _Chain, function: types.FunctionType) -> Iterator[Any]:
     """Yield what code may call that looks up these attributes, one after another, of a value.
 
     That is a function, a method, or that of a property.
     """
     for attribute in chain:
+        if isinstance(attribute, _Item):
+            index = attribute.place(function)
+            if not _has_element(value, index):
+                return
+            value = value[index]
+            continue
         found = inspect.getattr_static(value, attribute, None)
         if not isinstance(value, type | types.ModuleType):
             method = found.fget if isinstance(found, property) else found

@@ -110,7 +110,16 @@ class AttrKey(_Key):
 
 
 KeyPath: TypeAlias = tuple[Any, ...]
-"""One key for each container between the root and a leaf."""
+"""One key for each container between the root and a leaf.
+
+Examples
+--------
+>>> import funcgrad as fg
+>>> def written(path: fg.tree.KeyPath) -> str:
+...     return fg.tree.keystr(path)
+>>> [written(path) for path, leaf in fg.tree.leaves_with_path({"w": [1.0, 2.0]})]
+["['w'][0]", "['w'][1]"]
+"""
 
 
 def keystr(keys: Iterable[Any], *, simple: bool = False, separator: str = "") -> str:

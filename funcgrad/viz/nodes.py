@@ -6,12 +6,13 @@ the text of the box that uses them.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
 import attrs
 
-from funcgrad.staging.equations import Equation, Literal, Var
+from funcgrad.staging.equations import Equation, Line, Literal, Var
 from funcgrad.staging.printing import (
     Names,
     array_text,
@@ -130,8 +131,14 @@ def _operation(equation: Equation, names: Names, values: tuple[str, ...]) -> Nod
     left = ", ".join(map(names.typed, equation.outputs))
     tip = f"{left} = {call_text(equation, names)}"
     if equation.line is not None:
-        tip += f"\n{equation.line}"
+        tip += f"\n{_place(equation.line)}"
     return Node("operation", _short(name_of(equation)), _short(", ".join(details)), tip, values)
+
+
+def _place(line: Line) -> str:
+    """Write where a line is, without the folders of whoever draws: others will see the picture."""
+    text = str(line)
+    return os.path.basename(text) if os.path.isabs(text) else text
 
 
 def _short(text: str) -> str:

@@ -77,6 +77,19 @@ def assigns(x):
             "plain array.*funcgrad.numpy.array",
         ),
         (lambda x: np.full(3, x), (1.0,), TracerValueError, "plain array.*funcgrad.numpy.full"),
+        (lambda n: np.array([n, n, 2]), (1,), TracerValueError, "plain.*use funcgrad.numpy.array"),
+        (lambda n: np.asarray(n), (1,), TracerValueError, "plain.*use funcgrad.numpy.asarray"),
+        (lambda n: np.asarray(n), (True,), TracerValueError, "plain.*use funcgrad.numpy.asarray"),
+        (lambda n: np.full(3, n), (1,), TracerValueError, "plain array.*funcgrad.numpy.full"),
+        (
+            lambda i: X[i],
+            (1,),
+            TracerValueError,
+            r"funcgrad.numpy.take\(a, i, axis=0\), or funcgrad.at\(a\)\[i\].get\(\)",
+        ),
+        (lambda i: np.take(X, i), (1,), TracerValueError, r"funcgrad.numpy.take\(a, i, axis=0\)"),
+        (lambda i: X[i], (True,), TracerValueError, r"use np.where\(condition, a, b\)"),
+        (lambda n: np.repeat(X, n), (2,), TracerValueError, "plain array.*static_argnames='n'"),
         (assigns, (X,), TracerValueError, r"plain array.*np.zeros_like\(x\)"),
         (lambda x: {x: 1}, (1.0,), UnhashableTracerError, "cannot be hashed"),
         (lambda x: x[x > 0], (X,), ShapeError, r"x\[mask\],.*np.where\(mask, x, 0\)"),
@@ -91,6 +104,22 @@ def test_asking_for_a_value_says_what_to_write(fun, args, error, words):
         jit(fun)(*args)
     assert "test_jit_errors.py" in str(caught.value)
     assert "traced by jit(" in str(caught.value) or "in jit(" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("fun", "plain"),
+    [
+        (lambda n: fg.numpy.array([n, n, 2]), lambda n: np.array([n, n, 2])),
+        (lambda n: fg.numpy.asarray(n), lambda n: np.asarray(n)),
+        (lambda n: fg.numpy.full(3, n), lambda n: np.full(3, n)),
+        (lambda i: fg.numpy.take(X, i, axis=0), lambda i: X[i]),
+        (lambda i: fg.at(X)[i].get(), lambda i: X[i]),
+    ],
+)
+def test_what_to_write_for_a_count_works(fun, plain):
+    compiled = jit(fun)
+    for value in (1, 2, 0):
+        np.testing.assert_array_equal(compiled(value), plain(value), strict=True)
 
 
 # What is done besides computing

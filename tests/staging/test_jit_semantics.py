@@ -339,3 +339,10 @@ def test_static_arrays_that_are_written_to_are_other_ones():
     table[:] = 2.0
     assert compiled(2.0, table) == 4000.0
     assert compiled(2.0, np.ones(1000)) == 2000.0
+
+
+@pytest.mark.parametrize("part", [np.real, np.imag])
+@pytest.mark.parametrize("value", [True, 3, 1.5, np.True_, np.array(True)], ids=repr)
+def test_parts_of_real_numbers_have_the_type_that_numpy_gives(part, value):
+    found, want = jit(lambda x: part(x))(value), part(value)
+    assert (type(found), found) == (type(want), want)

@@ -275,3 +275,69 @@ def test_an_attribute_of_a_class():
     assert (by_method(1.0), by_name(1.0)) == (2.0, 2.0)
     Own.factor = 3.0
     assert (by_method(1.0), by_name(1.0)) == (3.0, 3.0)
+
+
+class Part:
+    scale = 1.0
+
+
+TABLE_OF_PARTS = {"a": Part()}
+NAME_OF_PART = "a"
+
+
+def test_an_attribute_of_an_element_by_a_constant_or_a_name_outside():
+    parts, place = [Part(), Part()], 1
+    for fun, part in (
+        (lambda x: x * TABLE_OF_PARTS["a"].scale, TABLE_OF_PARTS["a"]),
+        (lambda x: x * TABLE_OF_PARTS[NAME_OF_PART].scale, TABLE_OF_PARTS["a"]),
+        (lambda x: x * parts[0].scale, parts[0]),
+        (lambda x: x * parts[place].scale, parts[1]),
+    ):
+        part.scale = 2.0
+        compiled = jit(fun)
+        assert compiled(1.0) == 2.0
+        part.scale = 3.0
+        assert compiled(1.0) == 3.0
+        assert changed(compiled).endswith("].scale")
+
+
+def test_an_attribute_of_an_element_that_is_gone():
+    parts = {"a": Part()}
+    compiled = jit(lambda x: x * parts["a"].scale)
+    assert compiled(1.0) == 1.0
+    del parts["a"]
+    with pytest.raises(KeyError):
+        compiled(1.0)
+
+
+def test_a_set():
+    known = {1}
+    compiled = jit(lambda x: x * (2.0 if 2 in known else 3.0))
+    assert compiled(1.0) == 3.0
+    known.add(2)
+    assert compiled(1.0) == 2.0
+    assert changed(compiled) == "known"
+
+
+def test_arguments_of_partial():
+    def fun(rows, config, x):
+        return x * rows[0] * config.scale
+
+    rows, config = [1.0], Part()
+    compiled = jit(functools.partial(fun, rows, config))
+    assert compiled(1.0) == 1.0
+    rows[0] = 4.0
+    assert compiled(1.0) == 4.0
+    config.scale = 2.0
+    assert compiled(1.0) == 8.0
+
+
+def test_keyword_arguments_of_partial():
+    def fun(x, *, rows):
+        return x * rows[0]
+
+    rows = [1.0]
+    compiled = jit(functools.partial(fun, rows=rows))
+    assert compiled(1.0) == 1.0
+    rows[0] = 4.0
+    assert compiled(1.0) == 4.0

@@ -1,5 +1,6 @@
 """Drawings: well-formed, complete, and saved as a whole."""
 
+import os
 import re
 import xml.etree.ElementTree as ET
 
@@ -74,6 +75,18 @@ def test_boxes_have_the_equation_and_its_line_as_a_tip():
     tip = next(tip for tip in tips if "tanh" in tip)
     assert tip.startswith("b: float64[2] = tanh(a)\n")
     assert tip.endswith(f"test_drawing.py:{loss.__code__.co_firstlineno + 1}")
+
+
+def test_tips_do_not_show_folders(tmp_path, monkeypatch):
+    script = tmp_path / "secret" / "drawn.py"
+    code = compile("def fun(x):\n    return x * 2.0\n", str(script), "exec")
+    namespace = {}
+    exec(code, namespace)
+    drawing = fg.viz.graph(namespace["fun"], 1.0)
+    assert "\ndrawn.py:2<" in drawing.draw("plain")
+    assert "secret" not in drawing.draw("plain") + drawing.dot
+    monkeypatch.chdir(tmp_path)
+    assert f"\n{os.path.join('secret', 'drawn.py')}:2<" in drawing.draw("plain")
 
 
 FUNCTIONS = {
