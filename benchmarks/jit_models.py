@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import torch
 from jit_task import Task, compare
+from networks import lenets
 
 import funcgrad as fg
 
@@ -44,24 +45,8 @@ def fill(parameters: Any, values: Any) -> None:
 
 def lenet() -> Task:
     """Return the task of LeNet-5 with ReLU and maxima, on a batch of 64."""
-    nn, keys = fg.nn, fg.random.split(fg.random.key(0), 5)
-    relu, dtype = nn.functional.relu, np.float32
-    model = nn.Sequential(
-        [
-            nn.Conv2d(1, 6, 5, padding=2, dtype=dtype, key=keys[0]),
-            relu,
-            nn.MaxPool2d(2, 2),
-            nn.Conv2d(6, 16, 5, dtype=dtype, key=keys[1]),
-            relu,
-            nn.MaxPool2d(2, 2),
-            nn.Flatten(),
-            nn.Linear(400, 120, dtype=dtype, key=keys[2]),
-            relu,
-            nn.Linear(120, 84, dtype=dtype, key=keys[3]),
-            relu,
-            nn.Linear(84, 10, dtype=dtype, key=keys[4]),
-        ]
-    )
+    nn, dtype = fg.nn, np.float32
+    model, net = lenets(fg.random.key(0))
     rng = np.random.default_rng(0)
     x = rng.normal(size=(64, 1, 28, 28)).astype(dtype)
     y = rng.integers(0, 10, size=64)
@@ -82,20 +67,6 @@ def lenet() -> Task:
             x = jax.nn.relu(x) if i < 4 else x
         return -jnp.mean(jax.nn.log_softmax(x)[jnp.arange(len(y)), y])
 
-    net = torch.nn.Sequential(
-        torch.nn.Conv2d(1, 6, 5, padding=2),
-        torch.nn.ReLU(),
-        torch.nn.MaxPool2d(2, 2),
-        torch.nn.Conv2d(6, 16, 5),
-        torch.nn.ReLU(),
-        torch.nn.MaxPool2d(2, 2),
-        torch.nn.Flatten(),
-        torch.nn.Linear(400, 120),
-        torch.nn.ReLU(),
-        torch.nn.Linear(120, 84),
-        torch.nn.ReLU(),
-        torch.nn.Linear(84, 10),
-    )
     params = leaves_of(model)
     fill(net.parameters(), params)
     tx, ty = torch.tensor(x), torch.tensor(y)

@@ -33,7 +33,7 @@ if __name__ == "__main__":
     transforms.per_example_gradients()
     transforms.hessians()
     training.updates()
-    training.epochs()
+    training.mlp_epochs()
     convolution.conv2d()
     convolution.max_pool2d()
     primitives.median()

@@ -2,56 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import torch
 from measure import best_times, report
+from networks import digits, epochs
 
 import funcgrad as fg
 
-DIGITS = Path(__file__).parent.parent / "examples" / "data" / "mnist_10k.npz"
-WIDTHS = (784, 128, 10)
-BATCH = 128
+WIDTH = 128
 
 
-def epochs() -> None:
+def mlp_epochs() -> None:
     """Time one epoch of an MLP with Adam on 8,000 digits, float32, beside PyTorch's DataLoader."""
-    with np.load(DIGITS) as data:
-        images = data["images"][:8000].reshape(8000, -1).astype(np.float32) / 255
-        labels = data["labels"][:8000].astype(np.int64)
-    model = fg.nn.MLP(784, 10, WIDTHS[1], 1, dtype=np.float32, key=fg.random.key(0))
-
-    def loss_fn(model: fg.nn.MLP, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return fg.nn.losses.softmax_cross_entropy_with_integer_labels(model(x), y, reduction="mean")
-
-    optimizer = fg.optim.adam(1e-3)
-    step = fg.train.make_step(loss_fn, optimizer)
-    loader = fg.data.DataLoader((images, labels), BATCH, key=fg.random.key(1))
-    state = fg.train.TrainState.create(model, optimizer)
-    number = iter(range(10**9))
-
-    def ours() -> None:
-        nonlocal state
-        for batch in loader.iterate(epoch=next(number)):
-            state, _ = step(state, batch)
-
+    model = fg.nn.MLP(784, 10, WIDTH, 1, dtype=np.float32, key=fg.random.key(0))
     net = torch.nn.Sequential(
-        torch.nn.Linear(784, WIDTHS[1]), torch.nn.ReLU(), torch.nn.Linear(WIDTHS[1], 10)
+        torch.nn.Linear(784, WIDTH), torch.nn.ReLU(), torch.nn.Linear(WIDTH, 10)
     )
-    torch_optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
-    torch_loader = torch.utils.data.DataLoader(
-        torch.utils.data.TensorDataset(torch.from_numpy(images), torch.from_numpy(labels)),
-        batch_size=BATCH,
-        shuffle=True,
-    )
-
-    def theirs() -> None:
-        for x, y in torch_loader:
-            torch_optimizer.zero_grad()
-            torch.nn.functional.cross_entropy(net(x), y).backward()
-            torch_optimizer.step()
-
+    ours, theirs = epochs(model, net, *digits(784), 128)
     times = best_times({"funcgrad": ours, "PyTorch": theirs}, seconds=8.0, pause=0.05)
     report("epoch of MLP 784-128-10, 8,000 digits", times, "funcgrad", {"PyTorch": 1.0})
 
@@ -81,5 +48,5 @@ def updates() -> None:
 
 
 if __name__ == "__main__":
-    epochs()
+    mlp_epochs()
     updates()

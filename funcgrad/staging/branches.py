@@ -21,18 +21,21 @@ from funcgrad.core.zero import dtype_of, shape_of, spread
 from funcgrad.staging.bodies import Body, BodyTrace, Interpreter, Unstructured, example_of
 from funcgrad.staging.deriving import (
     as_number,
+    cotangents,
     evaluated,
     full_tangents,
     if_finite,
     one_like,
+    pushed_through,
     record,
+    taped_at,
     zero_of,
 )
 from funcgrad.staging.equations import Constant, Var
 from funcgrad.staging.loops import as_laid_out
 from funcgrad.staging.splits import of_body, reached_from, split
 from funcgrad.transforms.batching import BatchTrace
-from funcgrad.transforms.calls import Rules, call, pushed, taped
+from funcgrad.transforms.calls import Rules, call, pushed
 
 if TYPE_CHECKING:
     from funcgrad.staging.program import Program
@@ -185,30 +188,12 @@ class BranchRules(Rules):
         return (
             made[: len(outs)],
             None,
-            if_finite(tangents, lambda: self._pushed_alone(trace, leaves, dots)),
+            if_finite(tangents, lambda: pushed_through(self._alone, leaves, dots, trace)),
         )
 
-    def _pushed_alone(self, trace: Trace, leaves: list[Any], dots: list[Any]) -> list[Any]:
-        """Push tangents through the branch that is meant."""
-        _, made = pushed(
-            lambda inner: chosen_alone(self.branches, inner), leaves, dots, trace.origin
-        )
-        return list(made)
-
-    def _pulled_alone(
-        self, trace: Trace, leaves: list[Any], wanted: Sequence[bool], bars: list[Any]
-    ) -> list[Any]:
-        """Pull cotangents back through the branch that is meant."""
-
-        def of_wanted(inner: list[Any]) -> list[Any]:
-            given = zip(leaves, inner, strict=True)
-            return chosen_alone(
-                self.branches, [leaf if new is None else new for leaf, new in given]
-            )
-
-        chosen = [leaf if want else None for leaf, want in zip(leaves, wanted, strict=True)]
-        _, pull = taped(of_wanted, chosen, trace, at_once=True)
-        return list(pull(bars))
+    def _alone(self, leaves: list[Any]) -> list[Any]:
+        """Run the branch that is meant, operation by operation."""
+        return chosen_alone(self.branches, leaves)
 
     def vjp(self, trace: Trace, leaves: list[Any], wanted: Sequence[bool]) -> Any:
         """Run the branch that is chosen, and return its pullback."""
@@ -217,24 +202,9 @@ class BranchRules(Rules):
         bars: list[list[Var]] = []
 
         def step(body: Body, values: list[Any], own: BodyTrace) -> list[Any]:
-            def of_active(inner: list[Any]) -> list[Any]:
-                return evaluated(
-                    body,
-                    [
-                        value if new is None else new
-                        for value, new in zip(values, inner, strict=True)
-                    ],
-                )
-
-            chosen = [value if k in places else None for k, value in enumerate(values)]
-            made, pull = taped(of_active, chosen, own, at_once=True)
-            given: list[Any] = [None] * len(made)
-            mine: list[Var] = []
-            for place, is_one in enumerate(outs):
-                if is_one:
-                    bar = own.variable(one_like(example_of(made[place])))
-                    mine.append(bar._extra)
-                    given[place] = bar
+            active = [k in places for k in range(len(values))]
+            made, pull = taped_at(partial(evaluated, body), values, active, own)
+            given, mine = cotangents(made, outs, own)
             bars.append(mine)
             pulled = pull(given)
             slopes = [
@@ -258,7 +228,9 @@ class BranchRules(Rules):
             found: list[Any] = [None] * count
             for place, slope in zip(places, parts.late(leaves, kept, given), strict=True):
                 found[place + 1] = slope
-            return if_finite(found, lambda: self._pulled_alone(trace, leaves, wanted, out_bars))
+            return if_finite(
+                found, lambda: list(taped_at(self._alone, leaves, wanted, trace)[1](out_bars))
+            )
 
         return made, None, pull
 
@@ -290,7 +262,7 @@ class BranchRules(Rules):
             ]
             found = iter(parts.late(leaves, kept, given))
             tangents = [next(found) if is_one else None for is_one in outs]
-            return if_finite(tangents, lambda: self._pushed_alone(trace, leaves, dots))
+            return if_finite(tangents, lambda: pushed_through(self._alone, leaves, dots, trace))
 
         return made, None, push
 

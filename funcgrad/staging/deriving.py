@@ -7,19 +7,31 @@ from typing import Any
 
 import numpy as np
 
-from funcgrad.core.level import concrete, traces_in_progress
+from funcgrad.core.level import Trace, concrete, traces_in_progress
 from funcgrad.core.tracer import Tracer
 from funcgrad.core.zero import are_finite, dtype_of, shape_of, spread
-from funcgrad.staging.bodies import Body, BodyTrace, Recorded, Unstructured, record_body
+from funcgrad.staging.bodies import (
+    Body,
+    BodyTrace,
+    Recorded,
+    Unstructured,
+    example_of,
+    record_body,
+)
+from funcgrad.staging.equations import Var
 from funcgrad.staging.strict import StrictTrace
+from funcgrad.transforms.calls import pushed, taped
 
 __all__ = [
     "as_number",
+    "cotangents",
     "evaluated",
     "full_tangents",
     "if_finite",
     "one_like",
+    "pushed_through",
     "record",
+    "taped_at",
     "zero_of",
 ]
 
@@ -55,6 +67,39 @@ def record(
 def evaluated(body: Body, values: Sequence[Any]) -> list[Any]:
     """Evaluate a body on values that may be traced."""
     return body.program.evaluate(values)
+
+
+def taped_at(
+    fun: Callable[[list[Any]], list[Any]], leaves: list[Any], wanted: Sequence[bool], trace: Trace
+) -> tuple[list[Any], Callable[[list[Any]], Sequence[Any]]]:
+    """Return what a function of leaves gives, and its pullback for those that are wanted."""
+
+    def of_wanted(inner: list[Any]) -> list[Any]:
+        given = zip(leaves, inner, strict=True)
+        return fun([leaf if new is None else new for leaf, new in given])
+
+    chosen = [leaf if want else None for leaf, want in zip(leaves, wanted, strict=True)]
+    return taped(of_wanted, chosen, trace, at_once=True)
+
+
+def pushed_through(
+    fun: Callable[[list[Any]], list[Any]], leaves: list[Any], dots: list[Any], trace: Trace
+) -> list[Any]:
+    """Return the tangents of what a function of leaves gives."""
+    return list(pushed(fun, leaves, dots, trace.origin)[1])
+
+
+def cotangents(
+    made: Sequence[Any], flags: Sequence[bool], own: BodyTrace
+) -> tuple[list[Any], list[Var]]:
+    """Return cotangents to record with, of the results that are flagged, and their variables."""
+    given: list[Any] = [None] * len(made)
+    bars: list[Var] = []
+    for place, flag in enumerate(flags):
+        if flag:
+            bar = given[place] = own.variable(one_like(example_of(made[place])))
+            bars.append(bar._extra)
+    return given, bars
 
 
 def full_tangents(made: Sequence[Any], dots: Sequence[Any], flags: Sequence[bool]) -> list[Any]:

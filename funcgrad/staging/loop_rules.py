@@ -13,6 +13,7 @@ Each is recorded from the program of a step, on examples of its inputs.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,11 +25,14 @@ from funcgrad.core.zero import dtype_of, shape_of
 from funcgrad.staging.bodies import Body, BodyTrace, Unstructured, example_of
 from funcgrad.staging.deriving import (
     as_number,
+    cotangents,
     evaluated,
     full_tangents,
     if_finite,
     one_like,
+    pushed_through,
     record,
+    taped_at,
     zero_of,
 )
 from funcgrad.staging.equations import Var
@@ -36,7 +40,7 @@ from funcgrad.staging.loop_parts import CotangentParts, TangentParts, cut
 from funcgrad.staging.loops import Loop, as_laid_out, unrolled
 from funcgrad.staging.splits import reached_from, with_arguments
 from funcgrad.transforms.batching import BatchTrace
-from funcgrad.transforms.calls import Rules, call, pushed, taped
+from funcgrad.transforms.calls import Rules, call, pushed
 
 __all__ = ["LoopRules", "apply", "laid_out"]
 
@@ -191,26 +195,12 @@ class LoopRules(Rules):
         return (
             primal,
             None,
-            if_finite(tangents_made, lambda: self._pushed_one_by_one(trace, leaves, dots)),
+            if_finite(tangents_made, lambda: pushed_through(self._one_by_one, leaves, dots, trace)),
         )
 
-    def _pushed_one_by_one(self, trace: Trace, leaves: list[Any], dots: list[Any]) -> list[Any]:
-        """Push tangents through one step after the other."""
-        _, made = pushed(lambda inner: unrolled(self.loop, inner), leaves, dots, trace.origin)
-        return list(made)
-
-    def _pulled_one_by_one(
-        self, trace: Trace, leaves: list[Any], wanted: Sequence[bool], bars: list[Any]
-    ) -> list[Any]:
-        """Pull cotangents back through one step after the other."""
-
-        def of_wanted(inner: list[Any]) -> list[Any]:
-            given = zip(leaves, inner, strict=True)
-            return unrolled(self.loop, [leaf if new is None else new for leaf, new in given])
-
-        chosen = [leaf if want else None for leaf, want in zip(leaves, wanted, strict=True)]
-        _, pull = taped(of_wanted, chosen, trace, at_once=True)
-        return list(pull(bars))
+    def _one_by_one(self, leaves: list[Any]) -> list[Any]:
+        """Make one step after the other, operation by operation."""
+        return unrolled(self.loop, leaves)
 
     def vjp(self, trace: Trace, leaves: list[Any], wanted: Sequence[bool]) -> Any:
         """Make all the steps, and return the pullback of them."""
@@ -225,25 +215,9 @@ class LoopRules(Rules):
         slopes: list[Any] = []
 
         def step(values: list[Any], own: BodyTrace) -> list[Any]:
-            def of_active(inner: list[Any]) -> list[Any]:
-                return evaluated(
-                    loop.body,
-                    [
-                        value if new is None else new
-                        for value, new in zip(values, inner, strict=True)
-                    ],
-                )
-
-            chosen = [
-                value if is_one else None for value, is_one in zip(values, active, strict=True)
-            ]
-            made, pull = taped(of_active, chosen, own, at_once=True)
-            given: list[Any] = [None] * len(made)
-            for place, is_one in enumerate(outs):
-                if is_one:
-                    bar = own.variable(one_like(example_of(made[place])))
-                    bars.append(bar._extra)
-                    given[place] = bar
+            made, pull = taped_at(partial(evaluated, loop.body), values, active, own)
+            given, mine = cotangents(made, outs, own)
+            bars.extend(mine)
             pulled = pull(given)
             for place in all_places:
                 slope = pulled[place]
@@ -265,7 +239,7 @@ class LoopRules(Rules):
             ]
             return if_finite(
                 parts.backward(residuals, given),
-                lambda: self._pulled_one_by_one(trace, leaves, wanted, out_bars),
+                lambda: list(taped_at(self._one_by_one, leaves, wanted, trace)[1](out_bars)),
             )
 
         return made, None, pull
@@ -298,7 +272,7 @@ class LoopRules(Rules):
         def push(out_dots: list[Any]) -> list[Any]:
             return if_finite(
                 parts.late(residuals, out_dots),
-                lambda: self._pushed_one_by_one(trace, leaves, out_dots),
+                lambda: pushed_through(self._one_by_one, leaves, out_dots, trace),
             )
 
         return made, None, push

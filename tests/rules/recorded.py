@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 from cases import DERIVED, generator, is_enough, random_like
 
 import funcgrad as fg
 from funcgrad import tree
+from funcgrad.core.level import Origin
+from funcgrad.staging.passes.pipeline import optimised
+from funcgrad.staging.record import record
+from funcgrad.staging.strict import StrictTrace
 
 
 def first_of_each(cases, count):
@@ -109,3 +115,43 @@ def pulled_back(case):
         )
 
     return pulled
+
+
+def pulled_at(case):
+    """Return the pullback of a case, of its shapes, as a function of its arrays."""
+    out = case.floating(*case.values)
+    weights = tuple(random_like(generator(case.name, "weights"), x) for x in out)
+
+    def fun(*values):
+        _, pullback = fg.vjp(case.floating, *values)
+        return pullback(weights)
+
+    return fun
+
+
+def prepared(fun, *args):
+    """Return the program of a call as it is compiled, with what is known about memory."""
+    trace = StrictTrace(Origin("jit", fun), list)
+    program = record(fun, args, {}, trace.origin, trace, integers=True)
+    return optimised(program, trace.layouts), trace
+
+
+def in_threads(count, work):
+    """Call ``work(i)`` in so many threads at once; raise what one of them has raised."""
+    failed = []
+    ready = threading.Barrier(count)
+
+    def run(i):
+        try:
+            ready.wait()
+            work(i)
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failed:
+        raise failed[0]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cases import SMOOTH, WITH_VALUES, generator, law, random_like
-from recorded import assert_near, assert_same, called, elsewhere, first_of_each
+from cases import SMOOTH, WITH_VALUES, law
+from recorded import assert_near, assert_same, called, elsewhere, first_of_each, pulled_at
 
-import funcgrad as fg
 from funcgrad import jit
 from funcgrad.errors import ShapeError, TracerValueError
 from funcgrad.staging.passes import blocks
@@ -39,13 +38,7 @@ def test_blocks_give_the_same_values(case):
 
 @law(first_of_each(SMOOTH, 1))
 def test_blocks_give_the_same_derivatives(case):
-    out = case.floating(*case.values)
-    weights = tuple(random_like(generator(case.name, "weights"), x) for x in out)
-
-    def pulled(*values):
-        _, pullback = fg.vjp(case.floating, *values)
-        return pullback(weights)
-
+    pulled = pulled_at(case)
     compiled = jit(pulled)
     try:
         compiled(*case.values)

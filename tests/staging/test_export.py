@@ -6,11 +6,11 @@ import importlib.util
 import pickle
 import subprocess
 import sys
-import threading
 from typing import NamedTuple
 
 import numpy as np
 import pytest
+from recorded import in_threads
 
 import funcgrad as fg
 from funcgrad.errors import ArgumentError
@@ -285,11 +285,7 @@ def test_threads_do_not_meet_in_it(tmp_path):
             if not np.array_equal(function(params, X, Y)["w"], want["w"]):
                 failed.append(i)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(8, work)
     assert not failed
 
 

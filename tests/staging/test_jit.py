@@ -7,11 +7,11 @@ import gc
 import linecache
 import os
 import pickle
-import threading
 import weakref
 
 import numpy as np
 import pytest
+from recorded import in_threads
 
 import funcgrad as fg
 from funcgrad import jit
@@ -756,11 +756,7 @@ def test_threads_do_not_meet():
             if not np.array_equal(compiled(inputs[i]), wanted[i]):
                 failed.append(i)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(16, work)
     assert not failed
 
 
@@ -845,11 +841,7 @@ def test_threads_do_not_meet_in_large_results():
             if not all(np.array_equal(a, b) for a, b in zip(got, want, strict=True)):
                 failed.append(seed)
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(6, work)
     assert not failed
 
 

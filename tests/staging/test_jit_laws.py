@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cases import CASES, SMOOTH, WITH_VALUES, directions, generator, law, random_like
+from cases import CASES, SMOOTH, WITH_VALUES, directions, law
 from recorded import (
     BY_VALUE,
     KINKS,
@@ -18,6 +18,7 @@ from recorded import (
     called,
     elsewhere,
     first_of_each,
+    pulled_at,
     pulled_back,
 )
 
@@ -88,13 +89,7 @@ def test_compiled_functions_give_the_same_values(case):
 
 @law(first_of_each(SMOOTH, 1))
 def test_compiled_pullbacks_are_right(case):
-    out = case.floating(*case.values)
-    weights = tuple(random_like(generator(case.name, "weights"), x) for x in out)
-
-    def pulled(*values):
-        _, pullback = fg.vjp(case.floating, *values)
-        return pullback(weights)
-
+    pulled = pulled_at(case)
     compiled = jit(pulled)
     try:
         assert_near(compiled(*case.values), pulled(*case.values))

@@ -14,7 +14,7 @@ import weakref
 import numpy as np
 import pytest
 from cases import WITH_VALUES, law
-from recorded import assert_same, called, first_of_each
+from recorded import assert_same, called, first_of_each, in_threads
 
 import funcgrad as fg
 from funcgrad import jit, tree
@@ -27,27 +27,6 @@ RNG = np.random.default_rng(0)
 def _quiet():
     with np.errstate(all="ignore"):
         yield
-
-
-def in_threads(count, work):
-    """Call ``work(i)`` in so many threads at once; raise what one of them has raised."""
-    failed = []
-    ready = threading.Barrier(count)
-
-    def run(i):
-        try:
-            ready.wait()
-            work(i)
-        except BaseException as error:
-            failed.append(error)
-
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failed:
-        raise failed[0]
 
 
 # Results are nobody else's

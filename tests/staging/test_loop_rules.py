@@ -222,3 +222,17 @@ def test_repair_where_a_later_step_is_not_finite():
     expected = fg.grad(total)(X)
     assert np.all(np.isfinite(expected))
     assert_same(fg.jit(fg.grad(total))(X), expected)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_repair_where_a_later_linearised_step_is_not_finite():
+    def fun(x):
+        factors = np.array([1.0, 1.0, 1.0, 0.0, 1.0, 2.0])  # at sqrt(0), 0 times infinity
+        return fg.scan(lambda c, factor: (np.sqrt(c * factor) + c, None), x, factors)[0]
+
+    def pushed(x):
+        return fg.linearize(fun, x)[1](np.ones(3))
+
+    expected = pushed(X)
+    assert np.all(np.isfinite(expected))
+    assert_same(fg.jit(pushed)(X), expected)

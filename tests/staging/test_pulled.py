@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 import pytest
 from cases import SMOOTH, generator, law, random_like
-from recorded import BY_VALUE, assert_near, elsewhere, first_of_each
+from recorded import BY_VALUE, assert_near, elsewhere, first_of_each, in_threads
 
 import funcgrad as fg
 from funcgrad import jit
@@ -185,11 +183,7 @@ def test_threads():
             if not np.array_equal(slope(inputs[i], X), wanted[i]):
                 failed.append(i)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(8, work)
     assert not failed
 
 

@@ -1,11 +1,11 @@
 """Recording: what becomes an equation, a constant, a note; under and over the other transforms."""
 
 import sys
-import threading
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from recorded import in_threads
 
 import funcgrad as fg
 import funcgrad.numpy as fnp
@@ -181,11 +181,7 @@ def test_threads_record_by_themselves():
     def work(n):
         found[n] = fg.make_program(lambda x: x * n + n)(X)
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(4, work)
     assert all(names_of(found[n]) == ["multiply", "add"] for n in range(4))
 
 

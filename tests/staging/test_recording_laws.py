@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cases import CASES, SMOOTH, WITH_VALUES, directions, generator, law, random_like
+from cases import CASES, SMOOTH, WITH_VALUES, directions, law
 from recorded import (
     BY_VALUE,
     KINKS,
@@ -18,6 +18,7 @@ from recorded import (
     called,
     elsewhere,
     first_of_each,
+    pulled_at,
     pulled_back,
 )
 
@@ -55,13 +56,7 @@ def test_a_program_gives_the_same_value_elsewhere(case):
 
 @law(first_of_each(SMOOTH, 1))
 def test_the_program_of_a_pullback_is_right_elsewhere(case):
-    out = case.floating(*case.values)
-    weights = tuple(random_like(generator(case.name, "weights"), x) for x in out)
-
-    def pulled(*values):
-        _, pullback = fg.vjp(case.floating, *values)
-        return pullback(weights)
-
+    pulled = pulled_at(case)
     program = fg.make_program(pulled)(*case.values)
     values = elsewhere(case)
     try:

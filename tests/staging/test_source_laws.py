@@ -11,10 +11,9 @@ import sys
 
 import numpy as np
 import pytest
-from cases import CASES, SMOOTH, generator, random_like
-from recorded import called, first_of_each
+from cases import CASES, SMOOTH
+from recorded import called, first_of_each, pulled_at
 
-import funcgrad as fg
 from funcgrad import jit, tree
 from funcgrad.errors import ShapeError, TracerValueError
 
@@ -49,16 +48,6 @@ for name, text, values, wanted in pickle.load(open(sys.argv[1], "rb")):
 CALLS_BACK = {"scipy.integrate.odeint", "scipy.integrate.quad", "scipy.opaque", "scipy.twin"}
 
 
-def pulled(case):
-    """Return the pullback of a case, as a function of its arrays."""
-    weights = tuple(random_like(generator(case.name), x) for x in case.floating(*case.values))
-
-    def fun(*values):
-        return fg.vjp(case.floating, *values)[1](weights)
-
-    return fun
-
-
 def sources(cases, make):
     """Yield the name of each case, its source, the values of its parameters, and the result."""
     for case in cases:
@@ -75,7 +64,7 @@ def sources(cases, make):
 
 @pytest.fixture(
     scope="module",
-    params=[(first_of_each(CASES, 3), called), (first_of_each(SMOOTH, 1), pulled)],
+    params=[(first_of_each(CASES, 3), called), (first_of_each(SMOOTH, 1), pulled_at)],
     ids=["values", "pullbacks"],
 )
 def written(request):

@@ -7,15 +7,14 @@ the sign of a zero can come out otherwise.
 
 from __future__ import annotations
 
-import operator
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
 from funcgrad.core.primitive import DECLARED
-from funcgrad.staging.equations import Constant, Equation, Var, vars_of
-from funcgrad.staging.passes.rewriting import Layouts
+from funcgrad.staging.equations import Constant, Equation, Var
+from funcgrad.staging.passes.rewriting import Layouts, Writing, counted_uses, is_sum, makers
 
 if TYPE_CHECKING:
     from funcgrad.staging.program import Program
@@ -27,55 +26,39 @@ def with_assembly(program: Program, layouts: Layouts) -> Program:
     """Return a program in which sums of slices in zeros are concatenations."""
     if sum(equation.name == "scatter_add" for equation in program.equations) < 2:
         return program
-    return _Assembly(program, layouts).program_now()
+    assembly = _Assembly(program, layouts)
+    made = assembly.rewritten(assembly.write)
+    if not assembly.is_changed:
+        return program
+    return attrs.evolve(made, constants=(*program.constants, *assembly.constants))
 
 
-class _Assembly:
+class _Assembly(Writing):
     def __init__(self, program: Program, layouts: Layouts):
-        self.program = program
-        self.layouts = layouts
-        self.count = program.count
+        super().__init__(program, layouts)
         self.constants: list[Constant] = []
-        self.made_by: dict[int, Equation] = {}
-        self.uses: dict[int, int] = {}
-        for equation in program.equations:
-            for var in vars_of(equation.inputs):
-                self.uses[var.number] = self.uses.get(var.number, 0) + 1
-            for var in vars_of(equation.outputs):
-                self.made_by[var.number] = equation
-        for var in (*vars_of(program.outputs), *[v for note in program.notes for v in note.vars]):
-            self.uses[var.number] = self.uses.get(var.number, 0) + 2
+        self.is_changed = False
+        self.made_by = makers(program)
+        self.uses = counted_uses(program)
 
-    def program_now(self) -> Program:
-        program = self.program
-        equations: list[Equation] = []
-        before = []
-        for equation in program.equations:
-            before.append(len(equations))
-            made = self._assembled(equation)
-            equations.extend([equation] if made is None else made)
-        before.append(len(equations))
-        if self.count == program.count and len(equations) == len(program.equations):
-            same = zip(equations, program.equations, strict=True)
-            if all(mine is theirs for mine, theirs in same):
-                return program
-        return attrs.evolve(
-            program,
-            equations=tuple(equations),
-            constants=(*program.constants, *self.constants),
-            notes=tuple([attrs.evolve(n, position=before[n.position]) for n in program.notes]),
-            count=self.count,
-        )
+    def write(self, equation: Equation) -> bool:
+        """Write a concatenation in the place of the last sum, if it is one."""
+        made = self._assembled(equation)
+        if made is None:
+            return False
+        self.is_changed = True
+        self.equations.extend(made)
+        return True
 
     def _assembled(self, equation: Equation) -> list[Equation] | None:
         """Return what stands in the place of the last sum; None if it is something else."""
-        if not _is_sum(equation):
+        if not is_sum(equation):
             return None
         (out,) = equation.outputs
         assert out is not None
         if self.layouts.get(out.number) != "C" or 0 in out.shape:
             return None
-        if self.uses.get(out.number) == 1 and self._is_added(out):
+        if self.uses[out.number] == 1 and self._is_added(out):
             return None  # it is part of a larger sum
         parts: list[Equation] = []
         if not self._take(equation, out, parts):
@@ -101,7 +84,7 @@ class _Assembly:
 
     def _is_added(self, out: Var) -> bool:
         return any(
-            _is_sum(equation) and any(var is out for var in equation.inputs)
+            is_sum(equation) and any(var is out for var in equation.inputs)
             for equation in self.program.equations
         )
 
@@ -117,7 +100,7 @@ class _Assembly:
                 or atom.dtype != out.dtype
             ):
                 return False
-            if _is_sum(made):
+            if is_sum(made):
                 if not self._take(made, out, parts):
                     return False
                 continue
@@ -139,7 +122,7 @@ class _Assembly:
         for (start, stop), part in (*found, ((out.shape[axis], out.shape[axis]), None)):
             if start > end:
                 shape = (*out.shape[:axis], start - end, *out.shape[axis + 1 :])
-                nothing = self._new(shape, out)
+                nothing = self.new(shape, out.dtype)
                 self.constants.append(Constant(nothing, np.zeros(shape, out.dtype)))
                 inputs.append(nothing)
             end = stop
@@ -148,7 +131,7 @@ class _Assembly:
             (x,) = part.inputs
             shape = (*out.shape[:axis], stop - start, *out.shape[axis + 1 :])
             if x.shape != shape:
-                new = self._new(shape, out)
+                new = self.new(shape, out.dtype)
                 params: dict[str, Any] = {"order": "C", "copy": None, "shape": shape}
                 equations.append(
                     Equation(DECLARED["reshape"], (x,), params, (new,), False, None, part.line)
@@ -162,16 +145,6 @@ class _Assembly:
             )
         )
         return equations
-
-    def _new(self, shape: tuple[int, ...], like: Var) -> Var:
-        made = Var(self.count, shape, like.dtype, None)
-        self.layouts[made.number] = "C"
-        self.count += 1
-        return made
-
-
-def _is_sum(equation: Equation) -> bool:
-    return equation.name == "add" and equation.function in (np.add, operator.add)
 
 
 def _slices(index: Any, shape: tuple[int, ...]) -> list[tuple[int, int]] | None:

@@ -13,12 +13,11 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
 
 from funcgrad.core.primitive import DECLARED, UFUNCS
 from funcgrad.staging.equations import Equation, Literal, Var
-from funcgrad.staging.passes.rewriting import LARGEST, SHIFTED, Layouts, layout_of
+from funcgrad.staging.passes.rewriting import LARGEST, SHIFTED, Layouts, Writing, layout_of
 
 if TYPE_CHECKING:
     from funcgrad.staging.program import Program
@@ -30,34 +29,21 @@ def with_parts(program: Program, layouts: Layouts) -> Program:
     """Return a program with the parts of composites; note the layouts of new variables."""
     if not any(equation.name in _PARTS for equation in program.equations):
         return program
-    made = _Writing(program.count, layouts)
-    positions = []
-    for equation in program.equations:
-        positions.append(len(made.equations))
+    parts = _Parts(program, layouts)
+    return parts.rewritten(parts.write)
+
+
+class _Parts(Writing):
+    _line: Any = None
+    _layout = "C"
+
+    def write(self, equation: Equation) -> bool:
+        """Write an equation by its parts, if it has some."""
         write = _PARTS.get(equation.name)
-        if write is None or not made.begins(equation):
-            made.equations.append(equation)
-            continue
-        x, axis = equation.inputs[0], equation.params.get("axis")
-        write(made, x, axis, equation)
-    positions.append(len(made.equations))
-    return attrs.evolve(
-        program,
-        equations=tuple(made.equations),
-        notes=tuple([attrs.evolve(n, position=positions[n.position]) for n in program.notes]),
-        count=made.count,
-    )
-
-
-class _Writing:
-    """Collects equations."""
-
-    def __init__(self, count: int, layouts: Layouts):
-        self.count = count
-        self.layouts = layouts
-        self.equations: list[Equation] = []
-        self._line: Any = None
-        self._layout = "C"
+        if write is None or not self.begins(equation):
+            return False
+        write(self, equation.inputs[0], equation.params.get("axis"), equation)
+        return True
 
     def begins(self, equation: Equation) -> bool:
         """Tell whether an equation can be written by parts, and begin to."""
@@ -91,9 +77,7 @@ class _Writing:
                 shape = tuple(
                     [1 if i in params["axis"] else size for i, size in enumerate(first.shape)]
                 )
-            out = Var(self.count, shape, first.dtype, None)
-            self.count += 1
-            self.layouts[out.number] = self._layout
+            out = self.new(shape, first.dtype, self._layout)
         is_ufunc = isinstance(function, np.ufunc)
         self.equations.append(
             Equation(
@@ -113,16 +97,16 @@ class _Writing:
         return self(DECLARED[name], x, axis=axis, dtype=None, keepdims=True)
 
 
-def _sigmoid_of(w: _Writing, x: Var, out: Var | None = None) -> Var:
+def _sigmoid_of(w: _Parts, x: Var, out: Var | None = None) -> Var:
     e = w(np.exp, w(np.minimum, x, 0))
     return w(np.divide, e, w(np.add, e, w(np.exp, w(np.negative, w(np.maximum, x, 0)))), out=out)
 
 
-def _sigmoid(w: _Writing, x: Var, axis: Any, equation: Equation) -> None:
+def _sigmoid(w: _Parts, x: Var, axis: Any, equation: Equation) -> None:
     _sigmoid_of(w, x, equation.outputs[0])
 
 
-def _softplus(w: _Writing, x: Var, axis: Any, equation: Equation) -> None:
+def _softplus(w: _Parts, x: Var, axis: Any, equation: Equation) -> None:
     positive = w(np.maximum, x, 0)
     rest = w(np.log1p, w(np.exp, w(np.negative, w(np.absolute, x))))
     w(np.add, positive, rest, out=equation.outputs[0])
@@ -132,30 +116,30 @@ def _softplus(w: _Writing, x: Var, axis: Any, equation: Equation) -> None:
 _SLOPE, _CUBE, _FAR = math.sqrt(8 / math.pi), math.sqrt(8 / math.pi) * 0.044715, 50
 
 
-def _gelu_tanh(w: _Writing, x: Var, axis: Any, equation: Equation) -> None:
+def _gelu_tanh(w: _Parts, x: Var, axis: Any, equation: Equation) -> None:
     y = w(np.minimum, w(np.maximum, x, -_FAR), _FAR)
     inner = w(np.multiply, y, w(np.add, _SLOPE, w(np.multiply, _CUBE, w(np.square, y))))
     w(np.multiply, x, _sigmoid_of(w, inner), out=equation.outputs[0])
 
 
-def _shifted(w: _Writing, x: Var, axis: Any) -> tuple[Var, Var]:
+def _shifted(w: _Parts, x: Var, axis: Any) -> tuple[Var, Var]:
     largest = w(LARGEST, x, axis=axis)
     shifted = w(SHIFTED, x, largest)
     return shifted, largest
 
 
-def _softmax(w: _Writing, x: Var, axis: Any, equation: Equation) -> None:
+def _softmax(w: _Parts, x: Var, axis: Any, equation: Equation) -> None:
     e = w(np.exp, _shifted(w, x, axis)[0])
     w(np.divide, e, w.total("reduce_sum", e, axis), out=equation.outputs[0])
 
 
-def _log_softmax(w: _Writing, x: Var, axis: Any, equation: Equation) -> None:
+def _log_softmax(w: _Parts, x: Var, axis: Any, equation: Equation) -> None:
     shifted, _ = _shifted(w, x, axis)
     total = w.total("reduce_sum", w(np.exp, shifted), axis)
     w(np.subtract, shifted, w(np.log, total), out=equation.outputs[0])
 
 
-def _log_sum_exp(w: _Writing, x: Var, axis: Any, equation: Equation) -> None:
+def _log_sum_exp(w: _Parts, x: Var, axis: Any, equation: Equation) -> None:
     shifted, largest = _shifted(w, x, axis)
     total = w(np.log, w.total("reduce_sum", w(np.exp, shifted), axis))
     (out,) = equation.outputs
@@ -165,7 +149,7 @@ def _log_sum_exp(w: _Writing, x: Var, axis: Any, equation: Equation) -> None:
         w(DECLARED["squeeze"], w(np.add, largest, total), axis=axis, out=out)
 
 
-def _standardize(w: _Writing, x: Var, axis: Any, equation: Equation) -> None:
+def _standardize(w: _Parts, x: Var, axis: Any, equation: Equation) -> None:
     out, inverse = equation.outputs
     centred = w(np.subtract, x, w.total("reduce_mean", x, axis))
     variance = w.total("reduce_mean", w(np.square, centred), axis)
@@ -173,14 +157,14 @@ def _standardize(w: _Writing, x: Var, axis: Any, equation: Equation) -> None:
     w(np.multiply, centred, w(np.divide, 1, root, out=inverse), out=out)
 
 
-def _root_mean_square(w: _Writing, x: Var, axis: Any, equation: Equation) -> None:
+def _root_mean_square(w: _Parts, x: Var, axis: Any, equation: Equation) -> None:
     out, inverse = equation.outputs
     square = w.total("reduce_mean", w(np.square, x), axis)
     root = w(np.sqrt, w(np.add, square, equation.params["eps"]))
     w(np.multiply, x, w(np.divide, 1, root, out=inverse), out=out)
 
 
-_PARTS: dict[str, Callable[[_Writing, Any, Any, Equation], None]] = {
+_PARTS: dict[str, Callable[[_Parts, Any, Any, Equation], None]] = {
     "gelu_tanh": _gelu_tanh,
     "log_softmax": _log_softmax,
     "log_sum_exp": _log_sum_exp,

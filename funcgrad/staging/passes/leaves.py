@@ -25,7 +25,7 @@ import numpy as np
 from funcgrad.core.primitive import Primitive
 from funcgrad.staging.equations import Equation, Var, vars_of
 from funcgrad.staging.passes.alike import Chain, Finder
-from funcgrad.staging.passes.rewriting import Layouts, with_inputs
+from funcgrad.staging.passes.rewriting import Layouts, Writing, with_inputs
 
 if TYPE_CHECKING:
     from funcgrad.staging.passes.buffers import Plan
@@ -70,7 +70,7 @@ def with_leaves(
     """
     finder = Finder(program, layouts, takes_out)
     groups = finder.find()
-    return _Batching(program, layouts, finder, groups).program_now() if groups else program
+    return _Batching(program, layouts, finder, groups).batched() if groups else program
 
 
 class _Group:
@@ -82,17 +82,14 @@ class _Group:
         self.chains = chains
 
 
-class _Batching:
+class _Batching(Writing):
     """Writes a program in which groups of chains are one each."""
 
     def __init__(
         self, program: Program, layouts: Layouts, finder: Finder, groups: list[list[Chain]]
     ):
-        self.program = program
-        self.layouts = layouts
+        super().__init__(program, layouts)
         self.finder = finder
-        self.count = program.count
-        self.made: list[Equation] = []
         # Which group an equation is in, by the number of its result; groups by their last equation.
         self.groups: dict[int, _Group] = {}
         self.ends: dict[int, _Group] = {}
@@ -104,7 +101,7 @@ class _Batching:
                 self.groups.update((_number(equation), group) for equation in chain.equations)
             self.ends[_number(chains[-1].equations[-1])] = group
 
-    def program_now(self) -> Program:
+    def batched(self) -> Program:
         """Return the program; a group stands where its last equation did, or before its use."""
         program = self.program
         positions: dict[int, int] = {}
@@ -118,30 +115,25 @@ class _Batching:
         done: set[int] = set()  # identities of equations and groups
         for position, equation in enumerate(program.equations):
             if position in notes:
-                positions[position] = len(self.made)
+                positions[position] = len(self.equations)
             group = self._group_of(equation)
             if group is None:
                 self._settle(equation, waiting, done)
             elif self.ends.get(_number(equation)) is group:
                 self._settle(group, waiting, done)
-        positions[len(program.equations)] = len(self.made)
+        positions[len(program.equations)] = len(self.equations)
         self._forget_unused()
-        return attrs.evolve(
-            program,
-            equations=tuple(self.made),
-            notes=tuple([attrs.evolve(n, position=positions[n.position]) for n in program.notes]),
-            count=self.count,
-        )
+        return self.program_now(positions)
 
     def _forget_unused(self) -> None:
         """Leave out what is split only to be joined again."""
-        used = {var.number for equation in self.made for var in vars_of(equation.inputs)}
+        used = {var.number for equation in self.equations for var in vars_of(equation.inputs)}
         used.update(var.number for var in vars_of(self.program.outputs))
         used.update(var.number for note in self.program.notes for var in note.vars)
-        for place, equation in enumerate(self.made):
+        for place, equation in enumerate(self.equations):
             if equation.operation is SPLIT:
                 outs = [v if v is not None and v.number in used else None for v in equation.outputs]
-                self.made[place] = attrs.evolve(equation, outputs=tuple(outs))
+                self.equations[place] = attrs.evolve(equation, outputs=tuple(outs))
 
     def _group_of(self, equation: Equation) -> _Group | None:
         out = equation.outputs[0] if equation.outputs else None
@@ -161,7 +153,7 @@ class _Batching:
                 if isinstance(unit, _Group):
                     self._write(unit)
                 else:
-                    self.made.append(unit)
+                    self.equations.append(unit)
                 continue
             stack.append((unit, True))
             for var in self._needs(unit):
@@ -190,7 +182,7 @@ class _Batching:
             if key not in self.joined:
                 made = self.joined[key] = self._flat(chains, first_of=pieces[0])
                 orders = tuple([chain.order for chain in chains])
-                self.made.append(
+                self.equations.append(
                     Equation(JOIN, tuple(pieces), {"orders": orders}, (made,), False, None, line)
                 )
             flat[pieces[0].number] = self.joined[key]
@@ -207,7 +199,7 @@ class _Batching:
                 ]
             )
             whole = with_inputs(equation, inputs)
-            self.made.append(attrs.evolve(whole, outputs=(made,)))
+            self.equations.append(attrs.evolve(whole, outputs=(made,)))
             self.joined[tuple([_number(row) for row in rows])] = made
             wanted = [place in places for places in used]
             if any(wanted):
@@ -221,14 +213,11 @@ class _Batching:
                     "shapes": tuple([chain.shape for chain in chains]),
                     "orders": tuple([chain.order for chain in chains]),
                 }
-                self.made.append(Equation(SPLIT, (made,), params, outs, True, None, line))
+                self.equations.append(Equation(SPLIT, (made,), params, outs, True, None, line))
 
     def _flat(self, chains: list[Chain], first_of: Var) -> Var:
         size = sum(math.prod(chain.shape) for chain in chains)
-        made = Var(self.count, (size,), first_of.dtype, None)
-        self.count += 1
-        self.layouts[made.number] = "C"
-        return made
+        return self.new((size,), first_of.dtype)
 
 
 def _number(equation: Equation) -> int:

@@ -9,7 +9,6 @@ many small ones; their elements are sums that BLAS may take in another order.
 from __future__ import annotations
 
 import math
-import operator
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -18,9 +17,10 @@ import numpy as np
 from funcgrad.core.primitive import DECLARED, UFUNCS
 from funcgrad.staging.equations import Equation, Var, vars_of
 from funcgrad.staging.passes.loop_rewriting import LoopRewriting, body_of
+from funcgrad.staging.passes.rewriting import counted_uses, is_sum, makers
 
 if TYPE_CHECKING:
-    from funcgrad.staging.program import Program
+    pass
 
 __all__ = ["LoopProducts"]
 
@@ -160,18 +160,13 @@ class LoopProducts(LoopRewriting):
         program = loop.body.program
         total = program.inputs[loop.constants + place]
         out = program.outputs[place]
-        made_by = {
-            var.number: equation
-            for equation in program.equations
-            for var in equation.outputs
-            if var
-        }
+        made_by = makers(program)
         if not isinstance(out, Var) or out.number not in made_by or total.dtype.kind not in "fc":
             return
         adding = made_by[out.number]
-        if not _is_sum(adding) or adding.inputs[0] is not total or adding.inputs[1] is total:
+        if not is_sum(adding) or adding.inputs[0] is not total or adding.inputs[1] is total:
             return
-        uses = _uses(program)
+        uses = counted_uses(program)
         if uses[total.number] != 1 or uses[out.number] != 1 or total.shape != out.shape:
             return
         terms: list[tuple[str, Any, Any]] = []
@@ -250,7 +245,7 @@ class LoopProducts(LoopRewriting):
             program = loop.body.program
             results = program.outputs
             atom = results[loop.carries + place]
-            if not isinstance(atom, Var) or _uses(program).get(atom.number) != 1:
+            if not isinstance(atom, Var) or counted_uses(program).get(atom.number) != 1:
                 continue
             found = [e for e in program.equations if any(var is atom for var in e.outputs)]
             if not found or found[0].operation is not DECLARED["matmul"]:
@@ -276,23 +271,6 @@ class LoopProducts(LoopRewriting):
             self.outs[place] = self.new(out.shape, out.dtype)  # nobody uses it
 
 
-def _uses(program: Program) -> dict[int, int]:
-    """Return how often each variable is used."""
-    found: dict[int, int] = {}
-    for atoms in [
-        *[equation.inputs for equation in program.equations],
-        program.outputs,
-        *[note.vars for note in program.notes],
-    ]:
-        for var in vars_of(atoms):
-            found[var.number] = found.get(var.number, 0) + 1
-    return found
-
-
-def _is_sum(equation: Equation) -> bool:
-    return equation.name == "add" and equation.function in (np.add, operator.add)
-
-
 def _products(
     term: Any,
     like: Var,
@@ -306,7 +284,7 @@ def _products(
         return False
     equation = made_by[term.number]
     inputs, params = equation.inputs, equation.params
-    if _is_sum(equation):
+    if is_sum(equation):
         return all(
             isinstance(part, Var)
             and part.shape == term.shape

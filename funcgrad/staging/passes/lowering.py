@@ -11,12 +11,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
 
 from funcgrad.core.primitive import DECLARED, UFUNCS
 from funcgrad.staging.equations import Equation, Literal, Var
-from funcgrad.staging.passes.rewriting import VIEW, Layouts, layout_of, number_of
+from funcgrad.staging.passes.rewriting import VIEW, Layouts, Writing, layout_of, number_of
 
 if TYPE_CHECKING:
     from funcgrad.staging.program import Program
@@ -34,34 +33,29 @@ def lowered(program: Program, layouts: Layouts) -> Program:
     """Return a program in which some operations are ufuncs; note the layouts of new variables."""
     if not any(e.name in _UFUNCS or e.name == "where" for e in program.equations):
         return program
-    return _Lowering(program, layouts).program()
+    lowering = _Lowering(program, layouts)
+    return lowering.rewritten(lowering.write)
 
 
-class _Lowering:
-    def __init__(self, source: Program, layouts: Layouts):
-        self.source = source
-        self.layouts = layouts
-        self.count = source.count
-        self.equations: list[Equation] = []
+class _Lowering(Writing):
+    def write(self, equation: Equation) -> bool:
+        """Write an equation as ufuncs, if it can be."""
+        if DECLARED.get(equation.name) is not equation.operation:
+            return False
+        if equation.name in _UFUNCS:
+            return self._as_ufunc(equation)
+        return equation.name == "where" and self._by_bits(equation)
 
-    def program(self) -> Program:
-        source = self.source
-        positions = []
-        for equation in source.equations:
-            positions.append(len(self.equations))
-            if DECLARED.get(equation.name) is not equation.operation:
-                self.equations.append(equation)
-            elif equation.name in _UFUNCS:
-                self.equations.append(_as_ufunc(equation))
-            elif equation.name != "where" or not self._by_bits(equation):
-                self.equations.append(equation)
-        positions.append(len(self.equations))
-        return attrs.evolve(
-            source,
-            equations=tuple(self.equations),
-            notes=tuple([attrs.evolve(n, position=positions[n.position]) for n in source.notes]),
-            count=self.count,
+    def _as_ufunc(self, equation: Equation) -> bool:
+        (x,) = equation.inputs
+        if not isinstance(x, Var) or not x.shape or equation.params:
+            return False
+        ufunc, number = _UFUNCS[equation.name]
+        inputs = x, Literal(number)
+        self.equations.append(
+            Equation(UFUNCS[ufunc], inputs, {}, equation.outputs, False, ufunc, equation.line)
         )
+        return True
 
     def _by_bits(self, equation: Equation) -> bool:
         """Write a `where` by bits, if it can be."""
@@ -79,21 +73,20 @@ class _Lowering:
         if not (is_x and (is_y or _is_zero(y))) and not (is_y and _is_zero(x)):
             return False
         integer: Any = _INTEGERS[out.dtype.itemsize]
-        new = Var(-1, out.shape, integer, None)
         narrow = self._view(mask, np.dtype(np.int8), out, equation)
         if not is_x:  # zeros where the mask holds
-            bits = self._ufunc(np.subtract, (narrow, Literal(integer.type(1))), new, equation)
+            bits = self._ufunc(np.subtract, (narrow, Literal(integer.type(1))), integer, equation)
         else:
-            bits = self._ufunc(np.multiply, (narrow, Literal(integer.type(-1))), new, equation)
+            bits = self._ufunc(np.multiply, (narrow, Literal(integer.type(-1))), integer, equation)
         if is_x and is_y:
             first = self._view(x, integer, out, equation)
             second = self._view(y, integer, out, equation)
-            differ = self._ufunc(np.bitwise_xor, (first, second), new, equation)
-            taken = self._ufunc(np.bitwise_and, (differ, bits), new, equation)
-            made = self._ufunc(np.bitwise_xor, (second, taken), new, equation)
+            differ = self._ufunc(np.bitwise_xor, (first, second), integer, equation)
+            taken = self._ufunc(np.bitwise_and, (differ, bits), integer, equation)
+            made = self._ufunc(np.bitwise_xor, (second, taken), integer, equation)
         else:
             kept = self._view(x if is_x else y, integer, out, equation)
-            made = self._ufunc(np.bitwise_and, (kept, bits), new, equation)
+            made = self._ufunc(np.bitwise_and, (kept, bits), integer, equation)
         self.equations.append(
             Equation(VIEW, (made,), {"dtype": out.dtype}, (out,), False, None, equation.line)
         )
@@ -107,25 +100,19 @@ class _Lowering:
             and layout_of(atom, self.layouts) == layout
         )
 
-    def _new(self, like: Var, out: Var, dtype: Any) -> Var:
-        made = Var(self.count, like.shape, dtype, None)
-        self.count += 1
-        self.layouts[made.number] = self.layouts[out.number]
-        return made
-
     def _view(self, x: Any, dtype: Any, out: Var, equation: Equation) -> Var:
         if x.dtype == dtype:
             return x  # type: ignore[no-any-return]
-        made = self._new(out, out, dtype)
+        made = self.new(out.shape, dtype, self.layouts[out.number])
         self.equations.append(
             Equation(VIEW, (x,), {"dtype": dtype}, (made,), False, None, equation.line)
         )
         return made
 
-    def _ufunc(self, ufunc: Any, inputs: tuple[Any, ...], like: Var, equation: Equation) -> Var:
+    def _ufunc(self, ufunc: Any, inputs: tuple[Any, ...], dtype: Any, equation: Equation) -> Var:
         (out,) = equation.outputs
         assert out is not None
-        made = self._new(like, out, like.dtype)
+        made = self.new(out.shape, dtype, self.layouts[out.number])
         self.equations.append(
             Equation(UFUNCS[ufunc], inputs, {}, (made,), False, ufunc, equation.line)
         )
@@ -139,14 +126,4 @@ def _is_zero(atom: Any) -> bool:
         isinstance(number, int | float | np.floating | np.integer)
         and number == 0
         and not np.signbit(number)
-    )
-
-
-def _as_ufunc(equation: Equation) -> Equation:
-    (x,) = equation.inputs
-    if not isinstance(x, Var) or not x.shape or equation.params:
-        return equation
-    ufunc, number = _UFUNCS[equation.name]
-    return Equation(
-        UFUNCS[ufunc], (x, Literal(number)), {}, equation.outputs, False, ufunc, equation.line
     )

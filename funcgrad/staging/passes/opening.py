@@ -11,12 +11,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
 
 from funcgrad.core.primitive import DECLARED, FUNCTIONS, UFUNCS
 from funcgrad.staging.equations import Equation, Var
-from funcgrad.staging.passes.rewriting import Layouts, layout_of
+from funcgrad.staging.passes.rewriting import Layouts, Writing, layout_of
 
 if TYPE_CHECKING:
     from funcgrad.staging.program import Program
@@ -28,41 +27,20 @@ def opened(program: Program, layouts: Layouts) -> Program:
     """Return a program in which layers are products and sums; note layouts of new variables."""
     if not any(equation.name in _PARTS for equation in program.equations):
         return program
-    return _Opening(program, layouts).program()
+    opening = _Opening(program, layouts)
+    return opening.rewritten(opening.write)
 
 
-class _Opening:
-    def __init__(self, source: Program, layouts: Layouts):
-        self.source = source
-        self.layouts = layouts
-        self.count = source.count
-        self.equations: list[Equation] = []
-        self.line: Any = None
+class _Opening(Writing):
+    line: Any = None  # of the equation that is written
 
-    def program(self) -> Program:
-        source = self.source
-        positions = []
-        for equation in source.equations:
-            positions.append(len(self.equations))
-            parts = _PARTS.get(equation.name)
-            is_known = DECLARED.get(equation.name) is equation.operation
-            self.line = equation.line
-            if parts is None or not is_known or not parts(self, equation):
-                self.equations.append(equation)
-        positions.append(len(self.equations))
-        return attrs.evolve(
-            source,
-            equations=tuple(self.equations),
-            notes=tuple([attrs.evolve(n, position=positions[n.position]) for n in source.notes]),
-            count=self.count,
-        )
-
-    def new(self, shape: tuple[int, ...], dtype: Any, layout: str) -> Var:
-        """Return a new variable of an array that lies so in memory."""
-        made = Var(self.count, shape, dtype, None)
-        self.count += 1
-        self.layouts[made.number] = layout
-        return made
+    def write(self, equation: Equation) -> bool:
+        """Write an equation by its parts, if it has some."""
+        parts = _PARTS.get(equation.name)
+        if parts is None or DECLARED.get(equation.name) is not equation.operation:
+            return False
+        self.line = equation.line
+        return bool(parts(self, equation))
 
     def add(self, operation: Any, inputs: tuple[Any, ...], out: Var, **params: Any) -> Var:
         """Add an equation."""

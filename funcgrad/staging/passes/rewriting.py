@@ -1,4 +1,4 @@
-"""What passes that replace variables by others have in common.
+"""What passes have in common that replace variables by others, or equations.
 
 They see programs without regions: those are for transforms, which a program that is compiled does
 not meet any more.
@@ -6,7 +6,9 @@ not meet any more.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -14,7 +16,7 @@ import numpy as np
 
 from funcgrad.core.primitive import DECLARED, Primitive
 from funcgrad.core.zero import is_finite
-from funcgrad.staging.equations import Atom, Constant, Equation, Literal, Var
+from funcgrad.staging.equations import Atom, Constant, Equation, Literal, Var, vars_of
 from funcgrad.transforms.stop import STOPPED
 
 if TYPE_CHECKING:
@@ -27,8 +29,12 @@ __all__ = [
     "VIEW",
     "Layouts",
     "Replacing",
+    "Writing",
+    "counted_uses",
     "is_pure",
+    "is_sum",
     "layout_of",
+    "makers",
     "number_of",
     "with_inputs",
     "without_regions",
@@ -125,6 +131,77 @@ class Replacing:
                 ]
             ),
         )
+
+
+class Writing:
+    """Writes a program anew, with other equations in the place of some.
+
+    Attributes
+    ----------
+    program : Program
+        As it was.
+    layouts : dict
+        How arrays lie in memory; those of new variables are noted.
+    equations : list of Equation
+        What is written by now.
+    """
+
+    def __init__(self, program: Program, layouts: Layouts):
+        self.program = program
+        self.layouts = layouts
+        self.equations: list[Equation] = []
+        self._count = program.count
+
+    def new(self, shape: tuple[int, ...], dtype: Any, layout: str = "C") -> Var:
+        """Return a new variable of an array that lies so in memory."""
+        made = Var(self._count, shape, dtype, None)
+        self._count += 1
+        self.layouts[made.number] = layout
+        return made
+
+    def rewritten(self, write: Callable[[Equation], bool]) -> Program:
+        """Return the program as `write` has it.
+
+        That adds to `equations` what takes the place of an equation, or returns False, and the
+        equation stays.
+        """
+        positions = []
+        for equation in self.program.equations:
+            positions.append(len(self.equations))
+            if not write(equation):
+                self.equations.append(equation)
+        positions.append(len(self.equations))
+        return self.program_now(positions)
+
+    def program_now(self, positions: Mapping[int, int] | Sequence[int]) -> Program:
+        """Return the program, given how many equations there are before each that was."""
+        program = self.program
+        return attrs.evolve(
+            program,
+            equations=tuple(self.equations),
+            notes=tuple([attrs.evolve(n, position=positions[n.position]) for n in program.notes]),
+            count=self._count,
+        )
+
+
+def makers(program: Program) -> dict[int, Equation]:
+    """Return which equation computes each variable."""
+    return {
+        var.number: equation for equation in program.equations for var in vars_of(equation.outputs)
+    }
+
+
+def counted_uses(program: Program) -> Counter[int]:
+    """Count how often each variable is an input, a result, or looked at."""
+    found = Counter(var.number for e in program.equations for var in vars_of(e.inputs))
+    found.update(var.number for var in vars_of(program.outputs))
+    found.update(var.number for note in program.notes for var in note.vars)
+    return found
+
+
+def is_sum(equation: Equation) -> bool:
+    """Tell whether an equation adds two arrays or numbers."""
+    return equation.name == "add" and equation.function in (np.add, operator.add)
 
 
 def with_inputs(equation: Equation, inputs: tuple[Atom, ...]) -> Equation:

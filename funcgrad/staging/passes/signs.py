@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from funcgrad.staging.equations import Equation, Var, vars_of
-from funcgrad.staging.passes.rewriting import Layouts, Replacing, layout_of
+from funcgrad.staging.equations import Equation, Var
+from funcgrad.staging.passes.rewriting import Layouts, Replacing, counted_uses, layout_of, makers
 
 if TYPE_CHECKING:
     from funcgrad.staging.program import Program
@@ -29,15 +29,7 @@ _PRODUCTS = {
 
 def with_signs(program: Program, layouts: Layouts) -> Program:
     """Return a program in which no product is negated twice."""
-    made_by: dict[int, Equation] = {}
-    uses: dict[int, int] = {}
-    for equation in program.equations:
-        for var in vars_of(equation.inputs):
-            uses[var.number] = uses.get(var.number, 0) + 1
-        for var in vars_of(equation.outputs):
-            made_by[var.number] = equation
-    for var in (*vars_of(program.outputs), *[v for note in program.notes for v in note.vars]):
-        uses[var.number] = uses.get(var.number, 0) + 1
+    made_by, uses = makers(program), counted_uses(program)
 
     def negated(var: object, depth: int) -> Var | None:
         """Return a result of a negation that a product is made of, and nothing else is."""

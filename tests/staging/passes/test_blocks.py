@@ -7,17 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from recorded import prepared
 
 import funcgrad as fg
 import funcgrad.nn.functional as F
-from funcgrad.core.level import Origin
 from funcgrad.staging import machine
 from funcgrad.staging.backends import threads
 from funcgrad.staging.passes import blocks
 from funcgrad.staging.passes.blocks import Block, with_blocks
-from funcgrad.staging.passes.pipeline import optimised
-from funcgrad.staging.record import record
-from funcgrad.staging.strict import StrictTrace
 
 RNG = np.random.default_rng(0)
 
@@ -28,13 +25,6 @@ def small(monkeypatch):
     monkeypatch.setattr(blocks, "SMALLEST", 800)
     monkeypatch.setattr(blocks, "FEWEST", 32)
     monkeypatch.setattr(blocks, "MOST", 32)
-
-
-def prepared(fun, *args):
-    """Return the program of a call as it is compiled, with what is known about memory."""
-    trace = StrictTrace(Origin("jit", fun), list)
-    program = record(fun, args, {}, trace.origin, trace, integers=True)
-    return optimised(program, trace.layouts), trace
 
 
 def with_blocks_of(fun, *args):

@@ -4,22 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from recorded import prepared
 
 import funcgrad as fg
-from funcgrad.core.level import Origin
 from funcgrad.staging.backends.numpy import emit
-from funcgrad.staging.passes.pipeline import optimised
-from funcgrad.staging.record import record
-from funcgrad.staging.strict import StrictTrace
 
 RNG = np.random.default_rng(0)
-
-
-def prepared(fun, *args):
-    """Return the program of a call as it is compiled, with what is known about memory."""
-    trace = StrictTrace(Origin("jit", fun), list)
-    program = record(fun, args, {}, trace.origin, trace, integers=True)
-    return optimised(program, trace.layouts), trace
 
 
 def source_of(fun, *args):
